@@ -1,0 +1,40 @@
+# The ways in. `make help` lists them; tools/ has what they run.
+JOBS := $(shell nproc)
+
+.PHONY: help setup build demo test test-full lint format bench clean
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: ## install what building and testing needs
+	@tools/setup dev
+
+build: ## build the library, the command and the tests (build/release)
+	@cmake --preset release
+	@cmake --build --preset release -j $(JOBS)
+
+demo: ## install, build and see Wherry at work
+	@tools/setup demo
+	@cmake --preset release -DWHERRY_TESTS=OFF
+	@cmake --build --preset release -j $(JOBS)
+	@tools/demo
+
+test: ## every suite, with and without sanitizers
+	@tools/test
+
+test-full: ## the same with every file linted and longer searches
+	@tools/test --full
+
+lint: ## clang-tidy over every file
+	@tools/lint --full
+
+format: ## format every C++ file
+	@tools/format
+
+bench: ## throughput and latency by size
+	@tools/setup demo
+	@cmake --preset release -DWHERRY_TESTS=OFF
+	@cmake --build --preset release -j $(JOBS)
+	@build/release/bin/wherry bench
+
+clean: ## remove build/
+	@rm -rf build

@@ -1,0 +1,38 @@
+// The shard's host buffers between sockets and files: one segment each, bounded (R43).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "base/assert.h"
+
+namespace wherry {
+
+class StagingPool {
+ public:
+  StagingPool(std::size_t buffer_bytes, std::size_t buffers_max)
+      : buffer_bytes_(buffer_bytes), buffers_max_(buffers_max) {}
+
+  /// Null when all are in use: try again later. Page-aligned.
+  std::byte* take();
+  void give(std::byte* buffer);
+
+  std::size_t in_use() const { return all_.size() - free_.size(); }
+  std::size_t buffer_bytes() const { return buffer_bytes_; }
+  std::uint64_t waits() const { return waits_; }  ///< How often there was none.
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{4096}); }
+  };
+  std::size_t buffer_bytes_;
+  std::size_t buffers_max_;
+  std::uint64_t waits_ = 0;
+  std::vector<std::unique_ptr<std::byte, Free>> all_;
+  std::vector<std::byte*> free_;
+};
+
+}  // namespace wherry
