@@ -12,7 +12,7 @@ namespace {
 constexpr std::chrono::milliseconds first_moment{500};
 constexpr std::chrono::milliseconds redraw_interval{100};
 constexpr std::chrono::milliseconds line_interval{1000};
-constexpr std::chrono::milliseconds json_interval{200};
+constexpr std::chrono::milliseconds json_interval{100};
 constexpr std::size_t columns_where_unknown = 80;
 
 } // namespace

@@ -12,8 +12,9 @@ namespace wherry {
 namespace {
 
 Result<void> check(const RangeSpec& spec) {
-  if (spec.length_bytes == 0) {
-    return fail(ErrorCode::invalid_argument, "a range of zero bytes cannot be registered");
+  // A file may be empty, and is served as such; memory of no bytes is a caller's mistake.
+  if (spec.length_bytes == 0 && spec.kind == RangeKind::host_memory) {
+    return fail(ErrorCode::invalid_argument, "memory of zero bytes cannot be registered");
   }
   if (spec.visibility == Visibility::remote_read_write && !spec.writable) {
     return fail(ErrorCode::invalid_argument,
@@ -145,6 +146,7 @@ Result<LeasedBytes> RangeTable::lease_for_peer(std::uint64_t id) {
     return fail(ErrorCode::range_withdrawn, "the range was withdrawn by its owner");
   }
   ++range->leases;
+  ++range->peer_leases;
   ++leases_;
   return leased_bytes(id, range->spec);
 }
@@ -156,6 +158,22 @@ void RangeTable::release(std::uint64_t id) {
   WHERRY_ASSERT(range->leases > 0 && leases_ > 0);
   --range->leases;
   --leases_;
+}
+
+void RangeTable::release_for_peer(std::uint64_t id) {
+  {
+    const std::lock_guard lock(mutex_);
+    Range* range = ranges_.find(id);
+    WHERRY_ASSERT(range != nullptr && range->peer_leases > 0);
+    --range->peer_leases;
+  }
+  release(id);
+}
+
+std::uint64_t RangeTable::peer_leases(std::uint64_t id) const {
+  const std::lock_guard lock(mutex_);
+  const Range* range = ranges_.find(id);
+  return range == nullptr ? 0 : range->peer_leases;
 }
 
 Result<void> RangeTable::begin_retire(std::uint64_t id) {

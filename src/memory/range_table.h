@@ -76,6 +76,7 @@ public:
   /// Visibility and bounds are the caller's to check (source/). Error: range_withdrawn.
   Result<LeasedBytes> lease_for_peer(std::uint64_t id);
   void release(std::uint64_t id);
+  void release_for_peer(std::uint64_t id);
 
   /// R18 step 1, local half: no new lease for requests. Calling it again is fine.
   /// Errors: invalid_argument (unknown or already erased).
@@ -87,6 +88,7 @@ public:
   /// gone.
   bool try_erase(std::uint64_t id);
   std::uint64_t leases(std::uint64_t id) const;
+  std::uint64_t peer_leases(std::uint64_t id) const;
 
   Result<void> set_budget(std::uint32_t registrations, std::uint64_t registered_bytes);
 
@@ -99,6 +101,7 @@ private:
   struct Range {
     RangeSpec spec;
     std::uint64_t leases = 0;
+    std::uint64_t peer_leases = 0; ///< Of these.
     bool retiring = false;
     bool revoked = false;
     bool erasing = false; ///< Its specification belongs to the thread that set this.

@@ -53,80 +53,64 @@ bool wraps(std::uint64_t offset, std::uint32_t length_bytes) {
                    value, expected);
 }
 
-Result<void> verify_read(std::span<const std::byte> descriptors, std::size_t index) {
-  FieldReader zeros(descriptor_at(descriptors, index, FrameType::read) + 28);
-  if (const std::uint32_t zero = zeros.u32(); zero != 0) {
-    return bad_descriptor(FrameType::read, index, "its unused field", zero, "0");
-  }
-  const ReadDescriptor d = read_at(descriptors, index);
-  if (d.length_bytes == 0 || d.length_bytes > slice_bytes_max) {
-    return bad_descriptor(FrameType::read, index, "length", d.length_bytes, "1 to 1048576");
-  }
-  if (wraps(d.offset, d.length_bytes)) {
-    return bad_descriptor(FrameType::read, index, "offset", d.offset, "2^64 - length at most");
-  }
-  return {};
-}
-
-Result<void> verify_extent(std::span<const std::byte> descriptors, std::size_t index) {
-  FieldReader flags(descriptor_at(descriptors, index, FrameType::payload) + 28);
-  if (const std::uint32_t last = flags.u32(); last > 1) {
-    return bad_descriptor(FrameType::payload, index, "last", last, "0 or 1");
-  }
-  const PayloadExtent d = extent_at(descriptors, index);
-  if (d.length_bytes == 0 || d.length_bytes > segment_bytes_max) {
-    return bad_descriptor(FrameType::payload, index, "length", d.length_bytes, "1 to 262144");
-  }
-  if (wraps(d.offset, d.length_bytes)) {
-    return bad_descriptor(FrameType::payload, index, "offset", d.offset, "2^64 - length at most");
+Result<void> verify_reads(std::span<const std::byte> descriptors, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const ReadDescriptor d = read_at(descriptors, i);
+    FieldReader unused(descriptor_at(descriptors, i, FrameType::read) + 28);
+    if (const std::uint32_t zero = unused.u32(); zero != 0) {
+      return bad_descriptor(FrameType::read, i, "its unused field", zero, "0");
+    }
+    if (d.length_bytes == 0 || d.length_bytes > slice_bytes_max) {
+      return bad_descriptor(FrameType::read, i, "length", d.length_bytes, "1 to 1048576");
+    }
+    if (wraps(d.offset, d.length_bytes)) {
+      return bad_descriptor(FrameType::read, i, "offset", d.offset, "below 2^64 - length");
+    }
   }
   return {};
 }
 
-Result<void> verify_result(std::span<const std::byte> descriptors, std::size_t index) {
-  FieldReader reader(descriptor_at(descriptors, index, FrameType::result) + 14);
-  const std::uint16_t zero_16 = reader.u16();
-  reader.u32();
-  const std::uint32_t zero_32 = reader.u32();
-  if ((zero_16 | zero_32) != 0) {
-    return bad_descriptor(FrameType::result, index, "an unused field", zero_16 | zero_32, "0");
-  }
-  const ResultDescriptor d = result_at(descriptors, index);
-  if (d.code > error_code_max) {
-    return bad_descriptor(FrameType::result, index, "code", d.code, "0 or an error code");
-  }
-  if (d.code == 0 && (d.bytes == 0 || d.bytes > slice_bytes_max)) {
-    return bad_descriptor(FrameType::result, index, "bytes with code 0", d.bytes, "1 to 1048576");
-  }
-  if (d.code != 0 && d.bytes != 0) {
-    return bad_descriptor(FrameType::result, index, "bytes with an error code", d.bytes, "0");
-  }
-  return {};
-}
-
-Result<void> verify_payload_sum(const FrameHeader& header, std::span<const std::byte> descriptors) {
+Result<void> verify_extents(std::span<const std::byte> descriptors, std::size_t count,
+                            std::uint32_t payload_bytes) {
   std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < header.count; ++i) {
-    sum += extent_at(descriptors, i).length_bytes;
+  for (std::size_t i = 0; i < count; ++i) {
+    const PayloadExtent d = extent_at(descriptors, i);
+    FieldReader flag(descriptor_at(descriptors, i, FrameType::payload) + 28);
+    if (const std::uint32_t last = flag.u32(); last > 1) {
+      return bad_descriptor(FrameType::payload, i, "last", last, "0 or 1");
+    }
+    if (d.length_bytes == 0 || d.length_bytes > segment_bytes_max) {
+      return bad_descriptor(FrameType::payload, i, "length", d.length_bytes, "1 to 262144");
+    }
+    if (wraps(d.offset, d.length_bytes)) {
+      return bad_descriptor(FrameType::payload, i, "offset", d.offset, "below 2^64 - length");
+    }
+    sum += d.length_bytes;
   }
-  if (sum != header.payload_bytes) {
-    return bad_field(type_name(header.type), "the sum of lengths", sum,
-                     "payload_bytes, " + std::to_string(header.payload_bytes));
+  if (sum != payload_bytes) {
+    return bad_field(type_name(FrameType::payload), "the sum of lengths", sum,
+                     "payload_bytes, " + std::to_string(payload_bytes));
   }
   return {};
 }
 
-Result<void> verify_descriptor(FrameType type, std::span<const std::byte> descriptors,
-                               std::size_t index) {
-  switch (type) {
-  case FrameType::read:
-    return verify_read(descriptors, index);
-  case FrameType::payload:
-    return verify_extent(descriptors, index);
-  case FrameType::result:
-    return verify_result(descriptors, index);
-  case FrameType::cancel:
-    return {};
+Result<void> verify_results(std::span<const std::byte> descriptors, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const ResultDescriptor d = result_at(descriptors, i);
+    const std::byte* bytes = descriptor_at(descriptors, i, FrameType::result);
+    const std::uint32_t unused = FieldReader(bytes + 14).u16() | FieldReader(bytes + 20).u32();
+    if (unused != 0) {
+      return bad_descriptor(FrameType::result, i, "an unused field", unused, "0");
+    }
+    if (d.code > error_code_max) {
+      return bad_descriptor(FrameType::result, i, "code", d.code, "0 or an error code");
+    }
+    if (d.code == 0 && (d.bytes == 0 || d.bytes > slice_bytes_max)) {
+      return bad_descriptor(FrameType::result, i, "bytes with code 0", d.bytes, "1 to 1048576");
+    }
+    if (d.code != 0 && d.bytes != 0) {
+      return bad_descriptor(FrameType::result, i, "bytes with an error code", d.bytes, "0");
+    }
   }
   return {};
 }
@@ -231,13 +215,15 @@ Result<void> verify_descriptors(const FrameHeader& header,
   if (const std::uint32_t crc = frame_crc(header_bytes, descriptors); crc != header.crc32c) {
     return bad_field(type_name(header.type), "crc32c", header.crc32c, std::to_string(crc));
   }
-  for (std::size_t i = 0; i < header.count; ++i) {
-    if (auto verified = verify_descriptor(header.type, descriptors, i); !verified) {
-      return verified;
-    }
-  }
-  if (header.type == FrameType::payload) {
-    return verify_payload_sum(header, descriptors);
+  switch (header.type) {
+  case FrameType::read:
+    return verify_reads(descriptors, header.count);
+  case FrameType::payload:
+    return verify_extents(descriptors, header.count, header.payload_bytes);
+  case FrameType::result:
+    return verify_results(descriptors, header.count);
+  case FrameType::cancel:
+    break;
   }
   return {};
 }

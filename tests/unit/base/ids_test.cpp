@@ -119,7 +119,7 @@ TEST(SlotMap, first_from_pages_over_holes_and_ends_with_zero) {
 }
 
 // A long random history against a model: live ids find their value, dead ones nothing, none
-// repeats.
+// repeats, and the map knows which it gave.
 TEST(SlotMap, agrees_with_a_map_over_a_random_history) {
   SeededRandom random(3);
   SlotMap<std::uint64_t> map(100);
@@ -146,6 +146,13 @@ TEST(SlotMap, agrees_with_a_map_over_a_random_history) {
   for (const auto& [id, value] : model) {
     ASSERT_NE(map.find(id), nullptr);
     EXPECT_EQ(*map.find(id), value);
+  }
+  for (std::uint32_t slot = 0; slot < 200; ++slot) {
+    for (std::uint32_t generation = 0; generation < 300; ++generation) {
+      const std::uint64_t id = make_id(slot, generation);
+      ASSERT_EQ(map.was_issued(id), ever.contains(id)) << slot << ' ' << generation;
+    }
+    EXPECT_FALSE(map.was_issued(make_id(slot, UINT32_MAX)));
   }
 }
 

@@ -352,10 +352,17 @@ TEST(Frames, R42_decoding_allocates_nothing) {
   }
   EXPECT_EQ(allocations, before);
   EXPECT_TRUE(good);
+  // The counter sees what a refusal allocates.
+  EXPECT_FALSE(decode(Bytes(64)));
+  EXPECT_GT(allocations, before + 1);
 }
 
 LaneJoin some_join() {
-  LaneJoin join{.session = 0x0102030405060708, .epoch = 42, .lane = 63, .generation = 9};
+  LaneJoin join;
+  join.session = 0x0102030405060708;
+  join.epoch = 42;
+  join.lane = 63;
+  join.generation = 9;
   std::uint8_t next = 16;
   for (auto* field : {&join.consumer.bytes, &join.owner.bytes, &join.key, &join.nonce}) {
     for (std::uint8_t& byte : *field) {
