@@ -59,6 +59,14 @@ Source::~Source() {
 Result<void> Source::add(std::span<const NamedRange> ranges) { return core_->add_ranges(id_, ranges); }
 Result<Retired> Source::withdraw(std::string_view name, Deadline deadline) { return core_->withdraw(id_, name, deadline); }
 
+struct CompletionQueue::State : QueueState {
+  State(std::shared_ptr<EngineCore> engine, std::uint32_t capacity, EventFd event)
+      : QueueState(capacity, std::move(event)), core(std::move(engine)) {}
+  // Requests hold the queue, and the core holds requests: the queue must not hold the core.
+  std::weak_ptr<EngineCore> core;
+};
+
+
 // -- RemoteSource --------------------------------------------------------------------------------------
 
 RemoteSource::RemoteSource(std::shared_ptr<EngineCore> core, std::uint64_t id, SourceReference reference)
@@ -115,13 +123,6 @@ void Request::detach() {
 }
 
 // -- CompletionQueue -----------------------------------------------------------------------------------
-
-struct CompletionQueue::State : QueueState {
-  State(std::shared_ptr<EngineCore> engine, std::uint32_t capacity, EventFd event)
-      : QueueState(capacity, std::move(event)), core(std::move(engine)) {}
-  // Requests hold the queue, and the core holds requests: the queue must not hold the core.
-  std::weak_ptr<EngineCore> core;
-};
 
 CompletionQueue::CompletionQueue(std::shared_ptr<State> state) : state_(std::move(state)) {}
 std::size_t CompletionQueue::poll(std::span<CompletionEntry> out) {

@@ -130,9 +130,9 @@ void Ledger::complete(std::uint32_t index, const SliceEnd& end) {
   decide_outcome();
 }
 
-void Ledger::count_end(const Slot& slot, const SliceEnd& end) {
-  const bool write = operations_[slot.operation].kind == OperationKind::write;
-  WHERRY_ASSERT(!end.uncertain || (write && !is_whole(slot.length_bytes, end)));
+void Ledger::count_end(const Slot& ended, const SliceEnd& end) {
+  const bool write = operations_[ended.operation].kind == OperationKind::write;
+  WHERRY_ASSERT(!end.uncertain || (write && !is_whole(ended.length_bytes, end)));
   if (write) {
     --writes_out_;
     writes_confirmed_bytes_ += end.confirmed_bytes;
@@ -142,21 +142,21 @@ void Ledger::count_end(const Slot& slot, const SliceEnd& end) {
     settled_ = false; // A fence before this end does not speak of it.
   }
   if (options_.per_operation) {
-    OperationProgress& progress = progress_[slot.operation];
+    OperationProgress& progress = progress_[ended.operation];
     --progress.out;
     progress.confirmed_bytes += end.confirmed_bytes;
     progress.uncertain |= end.uncertain;
   }
 }
 
-void Ledger::note_unfinished(const Slot& slot, const SliceEnd& end) {
+void Ledger::note_unfinished(const Slot& ended, const SliceEnd& end) {
   if (end.error != nullptr) {
-    note_failure({slot.operation, slot.offset}, *end.error);
+    note_failure({ended.operation, ended.offset}, *end.error);
   }
   const bool stop = options_.on_error == OnError::stop;
   stopped_ |= end.cancelled || stop;
-  if (!stop && cut_.operation == slot.operation) {
-    cut_ = {slot.operation + 1, 0};
+  if (!stop && cut_.operation == ended.operation) {
+    cut_ = {ended.operation + 1, 0};
     skip_ended(cut_);
   }
 }

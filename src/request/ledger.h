@@ -120,8 +120,8 @@ private:
   void grow_ring();
   /// Moves a position at the end of an operation to the next operation that has bytes after it.
   void skip_ended(Position& position) const;
-  void count_end(const Slot& slot, const SliceEnd& end);
-  void note_unfinished(const Slot& slot, const SliceEnd& end);
+  void count_end(const Slot& ended, const SliceEnd& end);
+  void note_unfinished(const Slot& ended, const SliceEnd& end);
   void note_failure(Position position, const Error& error);
   void advance_prefix();
   void decide_outcome();

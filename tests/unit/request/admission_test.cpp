@@ -293,6 +293,7 @@ TEST_F(AdmissionTest, R27_whichever_operation_is_wrong_nothing_is_held) {
 }
 
 TEST_F(AdmissionTest, R27_whichever_allocation_fails_nothing_is_held) {
+  WHERRY_SKIP_WITHOUT_ALLOCATIONS();
   std::vector<Operation> batch;
   for (std::uint64_t i = 0; i < 40; ++i) {
     batch.push_back({R, add(100, true), 0, readable, i, 1});
@@ -391,6 +392,7 @@ TEST_F(AdmissionTest, R27_random_batches_hold_exactly_the_ranges_they_name) {
 // --- Cost -------------------------------------------------------------------------------------
 
 TEST_F(AdmissionTest, R43_the_steady_state_allocates_nothing) {
+  WHERRY_SKIP_WITHOUT_ALLOCATIONS();
   std::vector<Operation> few, many;
   const std::uint64_t three[] = {add(100, true), add(100, true), add(100, true)};
   for (std::size_t i = 0; i < 1000; ++i) {

@@ -4,6 +4,22 @@
 
 #include <cstdint>
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WHERRY_TEST_ALLOCATIONS 0 // Its runtime brings an operator new that cannot be replaced.
+#endif
+#endif
+#ifndef WHERRY_TEST_ALLOCATIONS
+#define WHERRY_TEST_ALLOCATIONS 1
+#endif
+
+/// For a test that counts allocations or makes them fail.
+#define WHERRY_SKIP_WITHOUT_ALLOCATIONS()                                                          \
+  if (!WHERRY_TEST_ALLOCATIONS) {                                                                  \
+    GTEST_SKIP() << "allocations are not counted in this build";                                   \
+  }                                                                                                \
+  static_assert(true)
+
 namespace wherry::test {
 
 /// Allocations of this thread since it began.

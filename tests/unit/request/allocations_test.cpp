@@ -13,7 +13,7 @@ namespace {
 thread_local std::uint64_t count = 0;
 thread_local std::uint64_t refused_from = UINT64_MAX;
 
-void* allocate(std::size_t bytes, std::size_t alignment) {
+[[maybe_unused]] void* allocate(std::size_t bytes, std::size_t alignment) {
   if (count++ >= refused_from) {
     throw std::bad_alloc();
   }
@@ -27,6 +27,7 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 
 } // namespace
 
+#if WHERRY_TEST_ALLOCATIONS
 void* operator new(std::size_t bytes) {
   return allocate(bytes, alignof(std::max_align_t));
 }
@@ -55,6 +56,8 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
   std::free(memory);
 }
 
+#endif
+
 namespace wherry::test {
 
 std::uint64_t allocation_count() {
@@ -71,6 +74,7 @@ FailingAllocations::~FailingAllocations() {
 namespace {
 
 TEST(Allocations, are_counted) {
+  WHERRY_SKIP_WITHOUT_ALLOCATIONS();
   const std::uint64_t before = allocation_count();
   const std::unique_ptr<std::uint64_t[]> numbers(new std::uint64_t[8]);
   EXPECT_NE(numbers, nullptr);
@@ -78,6 +82,7 @@ TEST(Allocations, are_counted) {
 }
 
 TEST(Allocations, fail_from_the_one_that_was_named) {
+  WHERRY_SKIP_WITHOUT_ALLOCATIONS();
   std::unique_ptr<int> first;
   bool refused = false;
   {

@@ -494,6 +494,7 @@ TEST_F(LedgerTest, R28_a_report_that_is_used_again_keeps_nothing_of_the_last_req
 }
 
 TEST_F(LedgerTest, R43_the_steady_state_allocates_nothing) {
+  WHERRY_SKIP_WITHOUT_ALLOCATIONS();
   const std::vector<Operation> batch(100, operation(W, 40));
   const LedgerOptions with = {OnError::stop, true, 4, 64};
   std::vector<SlicePlan> out;
