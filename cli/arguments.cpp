@@ -20,7 +20,7 @@ namespace {
 
 // CLI11 takes an argument in brackets apart as a list, and forgets `--` inside a command. A NUL in
 // front, which no argument can hold, lets them pass as they are.
-std::string shielded(std::string argument) {
+std::string shielded(const std::string& argument) {
   return std::string(1, '\0') + argument;
 }
 std::string unshielded(std::string argument) {
@@ -38,7 +38,7 @@ std::vector<std::string> shielded_arguments(int argc, const char* const* argv) {
     if (!all_positional && argument == "--") {
       all_positional = true;
     } else if (all_positional || (argument.starts_with('[') && argument.ends_with(']'))) {
-      arguments.push_back(shielded(std::move(argument)));
+      arguments.push_back(shielded(argument));
     } else {
       arguments.push_back(std::move(argument));
     }

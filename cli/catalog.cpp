@@ -79,7 +79,7 @@ Result<std::vector<std::string>> paths_below(const std::string& directory) {
 
 std::string default_name(const std::string& path) {
   std::error_code error;
-  const std::string last = fs::path(without_trailing_slashes(path)).filename().native();
+  std::string last = fs::path(without_trailing_slashes(path)).filename().native();
   if (last != "." && last != ".." && !last.empty() && last != "/") {
     return last;
   }

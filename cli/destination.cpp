@@ -24,8 +24,8 @@ constexpr int directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 std::pair<std::string, std::string> split_last(const std::string& path) {
   const std::size_t slash = path.rfind('/');
-  return slash == path.npos ? std::pair(std::string(), path)
-                            : std::pair(path.substr(0, slash), path.substr(slash + 1));
+  return slash == std::string::npos ? std::pair(std::string(), path)
+                                    : std::pair(path.substr(0, slash), path.substr(slash + 1));
 }
 
 Error exists_error(const std::string& path) {

@@ -81,7 +81,7 @@ std::vector<Step> compile(std::string_view pattern) {
 } // namespace
 
 bool is_glob(std::string_view text) {
-  return text.find_first_of("*?[\\") != text.npos;
+  return text.find_first_of("*?[\\") != std::string_view::npos;
 }
 
 bool glob_match(std::string_view pattern, std::string_view name) {

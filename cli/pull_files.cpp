@@ -6,6 +6,7 @@
 #include "verify.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace wherry::cli {
@@ -15,14 +16,13 @@ constexpr std::uint64_t group_bytes_max = std::uint64_t{8} << 20;
 constexpr std::size_t group_files_max = 32;
 constexpr std::size_t open_files_max = 256; // part files; the library bounds its own
 
-std::vector<Operation> operations_for(const PullItem& item, const Registration& registration) {
-  std::vector<Operation> operations;
+void add_operations(std::vector<Operation>& operations, const PullItem& item,
+                    const Registration& registration) {
   const std::uint64_t step = operation_bytes(item.length_bytes);
   for (std::uint64_t at = 0; at < item.length_bytes; at += step) {
     operations.push_back(Operation::read(registration, at, item.range, item.offset + at,
                                          std::min(step, item.length_bytes - at)));
   }
-  return operations;
 }
 
 // What a request of one file came to.
@@ -129,11 +129,8 @@ Result<FilePull::Member> FilePull::prepare(const PullItem& item) {
 void FilePull::submit(Group group) {
   std::vector<Operation> operations;
   for (const Member& member : group) {
-    if (group.size() == 1) {
-      operations = operations_for(*member.item, *member.registration);
-    } else {
-      operations.push_back(Operation::read(*member.registration, 0, member.item->range,
-                                           member.item->offset, member.item->length_bytes));
+    if (member.registration) { // one operation each, where there are several
+      add_operations(operations, *member.item, *member.registration);
     }
   }
   const std::uint64_t tag = next_tag_++;

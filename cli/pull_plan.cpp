@@ -17,7 +17,7 @@ constexpr std::size_t listed_max = 10;
 
 PullRoot file_at(const std::string& path) {
   const std::size_t slash = path.rfind('/');
-  if (slash == path.npos) {
+  if (slash == std::string::npos) {
     return {".", path};
   }
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};

@@ -83,8 +83,8 @@ private:
       }
     }
     const TransferWindow::Ended ended = window_.next();
-    if (window_.stopped()) {
-      return fail(*window_.stopped());
+    if (const auto& stopped = window_.stopped()) {
+      return fail(*stopped);
     }
     if (!ended.report.completed()) {
       return fail(ended.report.failure ? ended.report.failure->error

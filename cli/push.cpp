@@ -39,7 +39,7 @@ Result<std::uint64_t> file_size(const std::string& path) {
 
 std::string base_name(const std::string& path) {
   const std::size_t slash = path.rfind('/');
-  return slash == path.npos ? path : path.substr(slash + 1);
+  return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
 Result<PushItem> make_item(const PushOptions& options, const std::string& source,

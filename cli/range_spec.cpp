@@ -90,7 +90,7 @@ Result<void> set_fill(RangeSpec& spec, std::string_view value) {
 Result<void> set_option(RangeSpec& spec, Given& given, std::string_view option) {
   const std::size_t equals = option.find('=');
   const std::string_view key = option.substr(0, equals);
-  const std::string_view value = equals == option.npos ? "" : option.substr(equals + 1);
+  const std::string_view value = equals == std::string_view::npos ? "" : option.substr(equals + 1);
   struct Row {
     std::string_view key;
     bool& given;
@@ -111,7 +111,8 @@ Result<void> set_option(RangeSpec& spec, Given& given, std::string_view option) 
     return {};
   }
   for (const Row& row : rows) {
-    if (row.key == key && equals != option.npos && (spec.memory ? row.of_memory : row.of_files)) {
+    if (row.key == key && equals != std::string_view::npos &&
+        (spec.memory ? row.of_memory : row.of_files)) {
       if (row.given) {
         return once(key);
       }

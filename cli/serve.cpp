@@ -15,9 +15,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <thread>
+#include <chrono>
 #include <utility>
 
 namespace wherry::cli {
@@ -129,25 +128,19 @@ Result<void> tell_ready(const Source& source, const Published& published, Consol
                              {"length_bytes", published.bytes}});
 }
 
-// One close with the whole time, on a thread of its own; a second signal asks again, for now.
+// Closes in slices, so that a second signal can end the patience before the time is up.
 Result<void> close_engine(TransferEngine& engine, const ServeOptions& options,
                           Interrupt& interrupt) {
-  Result<void> closed;
-  std::atomic<bool> done = false;
-  std::thread closer([&] {
-    closed = engine.close(Deadline::after(options.close_timeout));
-    done = true;
-  });
-  bool shortened = false;
-  while (!done) {
-    interrupt.wait(shortened ? 2 : 1, std::chrono::milliseconds(20));
-    if (!shortened && interrupt.count() > 1) {
-      shortened = true;
-      (void)engine.close(Deadline::now());
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + options.close_timeout;
+  for (;;) {
+    const bool last = Clock::now() >= end || interrupt.count() > 1;
+    const auto slice = last ? std::chrono::milliseconds(0) : std::chrono::milliseconds(200);
+    auto closed = engine.close(Deadline::at(std::min(end, Clock::now() + slice)));
+    if (closed || last || closed.error().code != ErrorCode::busy) {
+      return closed;
     }
   }
-  closer.join();
-  return closed;
 }
 
 int serve(const ServeOptions& options, TransferEngine& engine, const Source& source,

@@ -70,7 +70,7 @@ std::optional<std::string> collision(std::span<const std::string_view> names,
 
 std::string part_path(std::string_view target) {
   const std::size_t slash = target.rfind('/');
-  const std::size_t base_at = slash == target.npos ? 0 : slash + 1;
+  const std::size_t base_at = slash == std::string_view::npos ? 0 : slash + 1;
   const std::string_view base = target.substr(base_at);
   std::string path(target.substr(0, base_at));
   if (base.size() + part_suffix.size() <= component_bytes_max) {
@@ -88,7 +88,7 @@ std::optional<std::string> unsafe_name(std::string_view name) {
   if (name.empty()) {
     return "it is empty";
   }
-  if (name.find('\0') != name.npos) {
+  if (name.find('\0') != std::string_view::npos) {
     return "it has a NUL byte";
   }
   if (name.front() == '/') {

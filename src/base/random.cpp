@@ -20,7 +20,7 @@ std::uint64_t splitmix64(std::uint64_t& state) {
 
 } // namespace
 
-SeededRandom::SeededRandom(std::uint64_t seed) {
+SeededRandom::SeededRandom(std::uint64_t seed) : state_{} {
   for (std::uint64_t& word : state_) {
     word = splitmix64(seed);
   }

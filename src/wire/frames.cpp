@@ -35,7 +35,7 @@ const std::byte* descriptor_at(std::span<const std::byte> descriptors, std::size
 /// Of the header with its crc field zero, and the descriptors.
 std::uint32_t frame_crc(std::span<const std::byte, frame_header_bytes> header,
                         std::span<const std::byte> descriptors) {
-  std::array<std::byte, frame_header_bytes> copy;
+  std::array<std::byte, frame_header_bytes> copy{};
   std::copy(header.begin(), header.end(), copy.begin());
   std::fill_n(copy.begin() + header_crc_offset, 4, std::byte{0});
   return crc32c(descriptors, crc32c(copy));
@@ -105,11 +105,12 @@ Result<void> verify_results(std::span<const std::byte> descriptors, std::size_t 
     if (d.code > error_code_max) {
       return bad_descriptor(FrameType::result, i, "code", d.code, "0 or an error code");
     }
-    if (d.code == 0 && (d.bytes == 0 || d.bytes > slice_bytes_max)) {
-      return bad_descriptor(FrameType::result, i, "bytes with code 0", d.bytes, "1 to 1048576");
+    // An error without bytes answers a READ; whose slice this is only its sender knows.
+    if (d.bytes > slice_bytes_max) {
+      return bad_descriptor(FrameType::result, i, "bytes", d.bytes, "1048576 at most");
     }
-    if (d.code != 0 && d.bytes != 0) {
-      return bad_descriptor(FrameType::result, i, "bytes with an error code", d.bytes, "0");
+    if (d.code == 0 && d.bytes == 0) {
+      return bad_descriptor(FrameType::result, i, "bytes with code 0", d.bytes, "1 to 1048576");
     }
   }
   return {};

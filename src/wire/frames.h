@@ -67,10 +67,11 @@ struct PayloadExtent {
 /// 24 bytes: slice u64, bytes u32, code u16, zero u16, native i32, zero u32.
 struct ResultDescriptor {
   std::uint64_t slice = 0;
-  /// WRITE, code 0: that many (1 to slice_bytes_max) more leading bytes of the slice are in place.
-  /// Else 0.
+  /// WRITE: how many bytes of the slice, in the order they were sent, this answers (1 to
+  /// slice_bytes_max); every byte that is sent is answered once. READ: 0.
   std::uint32_t bytes = 0;
-  /// 0 or an ErrorCode: nothing more of this slice comes (READ) or will be put in place (WRITE).
+  /// WRITE: 0 when these bytes are in place, else the ErrorCode for which they are not, or may not
+  /// be. READ: the ErrorCode for which nothing more of the slice comes.
   std::uint16_t code = 0;
   std::int32_t native_number = 0; ///< The owner's errno where that is the evidence.
 };

@@ -45,7 +45,7 @@ void encode_again(wire::FrameType type, std::span<const std::byte> from, std::si
   }
   case wire::FrameType::result: {
     const auto d = wire::result_at(from, index);
-    WHERRY_ASSERT((d.code == 0) == (d.bytes != 0) && d.bytes <= wire::slice_bytes_max);
+    WHERRY_ASSERT((d.code != 0 || d.bytes != 0) && d.bytes <= wire::slice_bytes_max);
     return wire::encode(d, out.first<24>());
   }
   case wire::FrameType::cancel:

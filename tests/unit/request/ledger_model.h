@@ -360,6 +360,7 @@ public:
   }
 
   Ledger& ledger() { return ledger_; }
+  const Ledger& ledger() const { return ledger_; }
   /// The first difference of all; empty while there is none.
   const std::string& fault() const { return fault_; }
 

@@ -219,6 +219,7 @@ TEST_F(PublishedSourceTest, R23_pages_tell_every_range_once_in_order) {
     PublishedSource source("many", 1);
     const std::uint64_t registration = registered(Visibility::remote_read);
     std::vector<RangeToPublish> ranges;
+    ranges.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
       ranges.push_back(range("r" + std::to_string(i), registration));
     }
@@ -270,6 +271,7 @@ TEST_F(PublishedSourceTest, R23_pages_of_long_descriptions_fit_a_control_message
 TEST_F(PublishedSourceTest, R23_what_comes_and_goes_between_pages_hides_no_other_range) {
   const std::uint64_t registration = registered(Visibility::remote_read);
   std::vector<RangeToPublish> ranges;
+  ranges.reserve(600);
   for (int i = 0; i < 600; ++i) {
     ranges.push_back(range(std::to_string(i), registration));
   }
@@ -312,6 +314,7 @@ TEST_F(PublishedSourceTest, R42_pages_that_nobody_was_given_are_empty_or_later_r
 TEST_F(PublishedSourceTest, R23_no_next_page_when_only_recalled_ranges_follow) {
   const std::uint64_t registration = registered(Visibility::remote_read);
   std::vector<RangeToPublish> ranges;
+  ranges.reserve(260);
   for (int i = 0; i < 260; ++i) {
     ranges.push_back(range(std::to_string(i), registration));
   }

@@ -350,6 +350,7 @@ TEST(Control, R42_pages_of_too_many_ranges_are_refused) {
   const auto page_of = [](std::size_t count) {
     return decode_built(fb::Message::DescribeReply, [&](Builder& b) {
       std::vector<Offset<fb::RangeDescription>> ranges;
+      ranges.reserve(count);
       for (std::size_t i = 0; i < count; ++i) {
         ranges.push_back(build(b, {}));
       }

@@ -298,9 +298,9 @@ TEST(Frames, R25_R42_descriptor_fields_out_of_bounds_are_refused_by_name) {
       {result_frame(), r1 + 20, 4, 2, "result frame, descriptor 1: an unused field is 2, not 0"},
       {result_frame(), r1 + 12, 2, 23, "result frame, descriptor 1: code is 23, not 0 or an error"},
       {result_frame(), r1 + 12, 2, 0, "result frame, descriptor 1: bytes with code 0 is 0"},
-      {result_frame(), r1 + 8, 4, 1, "result frame, descriptor 1: bytes with an error code is 1"},
-      {result_frame(), frame_header_bytes + 8, 4, 1048577,
-       "result frame, descriptor 0: bytes with code 0 is 1048577"},
+      {result_frame(), r1 + 8, 4, 1048577, "result frame, descriptor 1: bytes is 1048577, not 10"},
+      {result_frame(), frame_header_bytes + 8, 4, UINT32_MAX,
+       "result frame, descriptor 0: bytes is 4294967295, not 1048576 at most"},
   };
   for (const Row& row : rows) {
     Bytes bytes = row.frame;
@@ -327,6 +327,7 @@ TEST(Frames, R25_fields_at_their_bounds_are_accepted) {
        frame_of<PayloadExtent>(payload, std::vector(256, PayloadExtent{1, 2, 3, 1024, false}))},
       {"most progress", frame_of<ResultDescriptor>(result, {{0, slice_bytes_max, 0, 0}})},
       {"last code", frame_of<ResultDescriptor>(result, {{0, 0, 22, INT32_MIN}})},
+      {"most refused", frame_of<ResultDescriptor>(result, {{0, slice_bytes_max, 11, 0}})},
   };
   for (const Row& row : rows) {
     EXPECT_EQ(refusal(row.frame), "accepted") << row.name;
