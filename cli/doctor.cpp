@@ -40,13 +40,22 @@ constexpr Question questions[] = {{"built", &PathCapability::built},
                                   {"discovered", &PathCapability::discovered},
                                   {"ready", &PathCapability::ready}};
 
+// Without a source nobody asked, whatever else is known of a path.
+void clear_ready(Findings& findings) {
+  for (PathCapability& capability : findings.paths) {
+    capability.ready = {};
+  }
+}
+
 // With a source: ready is what its routes say. Where it could not be opened, nothing is.
 void fill_ready(Findings& findings) {
   for (PathCapability& capability : findings.paths) {
     const auto route =
         std::find_if(findings.routes.begin(), findings.routes.end(),
                      [&](const Route& known) { return known.path == capability.path; });
-    if (findings.refused) {
+    if (capability.built.answer == Answer::no) {
+      capability.ready = {Answer::no, "not built"};
+    } else if (findings.refused) {
       capability.ready = {Answer::no, findings.refused->message};
     } else if (route != findings.routes.end()) {
       capability.ready = route->ready;
@@ -64,6 +73,7 @@ Result<Findings> examine(const DoctorOptions& options, Console& console) {
       return fail(engine.error());
     }
     findings.paths = engine->capabilities();
+    clear_ready(findings);
     return findings;
   }
   if (auto reference = SourceReference::parse(options.peer.reference); !reference) {

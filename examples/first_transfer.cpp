@@ -34,12 +34,11 @@ T must(const char* doing, wherry::Result<T> result) {
   }
 }
 
-std::vector<std::byte> pattern(unsigned seed) {
-  std::vector<std::byte> bytes(length_bytes);
+// In place: a registration is of these bytes, not of whatever the vector may hold later.
+void fill(std::vector<std::byte>& bytes, unsigned seed) {
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<std::byte>((i * 31 + seed) >> 3);
   }
-  return bytes;
 }
 
 // A request has one outcome; its report says how far it came, and what it did to remote bytes.
@@ -60,7 +59,8 @@ void finish(const char* doing, wherry::Request request) {
 
 int main() {
   // The owner: memory that outlives its registration, and a source with one range.
-  std::vector<std::byte> weights = pattern(1);
+  std::vector<std::byte> weights(length_bytes);
+  fill(weights, 1);
   auto owner = must("create the owner", wherry::TransferEngine::create());
   auto published =
       must("register",
@@ -82,7 +82,7 @@ int main() {
     give_up("compare", "what was read is not what is there");
   }
 
-  copy = pattern(2);
+  fill(copy, 2);
   finish(
       "write",
       must("submit", remote.submit({wherry::Operation::write(local, 0, layer0, 0, length_bytes)})));

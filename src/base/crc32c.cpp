@@ -135,7 +135,7 @@ __attribute__((target("sse4.2"))) std::uint64_t three_streams(const std::byte* f
 
 __attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(std::span<const std::byte> bytes,
                                                              std::uint32_t seed) {
-  std::uint64_t crc = static_cast<std::uint32_t>(~seed);
+  std::uint64_t crc = ~seed;
   for (; bytes.size() >= 3 * long_stream_bytes; bytes = bytes.subspan(3 * long_stream_bytes)) {
     crc = three_streams(bytes.data(), long_stream_bytes, long_zeros, crc);
   }

@@ -1,8 +1,6 @@
 // Decimal numbers and hosts. Pure; any thread.
 #include "base/syntax.h"
 
-#include <charconv>
-
 namespace wherry {
 namespace {
 
@@ -74,10 +72,15 @@ std::optional<std::uint64_t> parse_decimal(std::string_view text, std::uint64_t 
     return std::nullopt;
   }
   std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data(), end, value);
-  if (status != std::errc() || stop != end || value > max) {
-    return std::nullopt;
+  for (const char c : text) {
+    if (c < '0' || c > '9') {
+      return std::nullopt;
+    }
+    const auto digit = static_cast<std::uint64_t>(c - '0');
+    if (digit > max || value > (max - digit) / 10) {
+      return std::nullopt;
+    }
+    value = value * 10 + digit;
   }
   return value;
 }

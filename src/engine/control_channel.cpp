@@ -161,13 +161,14 @@ std::uint64_t ControlChannel::next_deadline_ns() const {
 }
 
 bool ControlChannel::take_preamble() {
-  const std::size_t bytes = std::min(buffer_.in().size(), wire::preamble_bytes);
-  if (bytes == 0) return false;
-  if (bytes < wire::preamble_bytes && wire::may_be_preamble(buffer_.in().first(bytes))) return false;
-  // Padded, so that a stranger's short answer is named too.
-  std::array<std::byte, wire::preamble_bytes> first{};
-  std::copy_n(buffer_.in().begin(), bytes, first.begin());
-  auto preamble = wire::decode_preamble(first);
+  const auto prefix = buffer_.in().first(std::min(buffer_.in().size(), wire::preamble_bytes));
+  if (prefix.empty()) return false;
+  if (!wire::may_be_preamble(prefix)) {
+    close(wire::not_a_preamble(prefix));
+    return false;
+  }
+  if (prefix.size() < wire::preamble_bytes) return false;
+  auto preamble = wire::decode_preamble(prefix.first<wire::preamble_bytes>());
   if (preamble && (preamble->role != wire::Role::control_owner || preamble->security != wire::Security::none)) {
     preamble = fail(ErrorCode::protocol_mismatch,
                     fmt::format("the peer answered in role {} and security mode {}", static_cast<int>(preamble->role),

@@ -171,14 +171,27 @@ bool EngineCore::take_inbox() {
   for (RequestState* request : taking_) {
     const auto found = std::find_if(running_remotes_.begin(), running_remotes_.end(),
                                     [&](const auto& r) { return r->id() == request->remote; });
-    // A remote stays until its last request has gone.
-    WHERRY_ASSERT(found != running_remotes_.end());
+    if (found == running_remotes_.end()) {
+      end_orphan(*request);  // Submitted while the engine, or the handle, was being closed.
+      continue;
+    }
     (*found)->add(*request);
     if (request->cancel_asked) (*found)->cancel(*request);
   }
   taking_.clear();
   for (auto& command : commands) command();
   return true;
+}
+
+void EngineCore::end_orphan(RequestState& request) {
+  const Error error = closed_error();
+  {
+    const std::lock_guard lock(request.mutex);
+    request.ledger.end(Outcome::failed, &error);
+    request.has_outcome = true;
+    request.is_drained = true;
+  }
+  on_request_changed(request);
 }
 
 bool EngineCore::on_turn(std::uint64_t now_ns) {

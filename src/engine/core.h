@@ -121,6 +121,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore>, public
   bool on_turn(std::uint64_t now_ns);
   bool has_inbox();
   bool take_inbox();
+  void end_orphan(RequestState& request);
   void command(UniqueFunction<void()> command);
   bool progress_retirements();
   std::shared_ptr<Retirement> begin_retirement(std::uint64_t registration);

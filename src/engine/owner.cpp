@@ -140,12 +140,12 @@ class Owner::Greeter final : public Endpoint {
   }
 
   bool take_preamble() {
-    const std::size_t bytes = std::min(buffer_.in().size(), wire::preamble_bytes);
-    if (bytes == 0) return false;
-    if (bytes < wire::preamble_bytes && wire::may_be_preamble(buffer_.in().first(bytes))) return false;
-    std::array<std::byte, wire::preamble_bytes> first{};
-    std::copy_n(buffer_.in().begin(), bytes, first.begin());
-    auto preamble = wire::decode_preamble(first);
+    const auto prefix = buffer_.in().first(std::min(buffer_.in().size(), wire::preamble_bytes));
+    if (prefix.empty()) return false;
+    const bool stranger = !wire::may_be_preamble(prefix);
+    if (!stranger && prefix.size() < wire::preamble_bytes) return false;
+    const auto preamble = stranger ? Result<wire::Preamble>(fail(wire::not_a_preamble(prefix)))
+                                   : wire::decode_preamble(prefix.first<wire::preamble_bytes>());
     const bool ours = preamble && preamble->security == wire::Security::none &&
                       (preamble->role == wire::Role::control_consumer || preamble->role == wire::Role::lane_consumer);
     if (!ours) {
@@ -221,6 +221,7 @@ class Owner::Session final : public ControlHandler, public OwnerAccess {
   std::uint64_t source() const { return source_; }
   const EngineId& consumer() const { return consumer_; }
   bool ending() const { return ending_; }
+  bool welcomed() const { return welcomed_; }
   bool gone() const { return ending_ && drained() && checksums_ == 0 && control_->closed(); }
 
   void end(const std::optional<wire::ControlMessage>& last_words) {
@@ -308,6 +309,7 @@ class Owner::Session final : public ControlHandler, public OwnerAccess {
     }
     bool progress(std::uint64_t now_ns) override { return lane_.progress(now_ns); }
     std::uint64_t next_deadline_ns() const override { return lane_.next_deadline_ns(); }
+    bool waits_for_files() const override { return lane_.waits_for_files(); }
 
    private:
     static LaneConfig config(Session& session, std::uint32_t index) {
@@ -672,7 +674,8 @@ std::shared_ptr<RecallState> Owner::recall(std::uint64_t source, std::uint64_t r
   recall->registration = entry->source.find(range)->registration;
   entry->source.recall(range);
   sessions_.for_each([&](std::uint64_t id, std::unique_ptr<Session>& session) {
-    if (session->source() != source || session->ending()) return;
+    // Who has not been welcomed has been told of nothing.
+    if (session->source() != source || session->ending() || !session->welcomed()) return;
     session->recall(range);
     recall->sessions.push_back(id);
   });

@@ -90,6 +90,8 @@ class Remote::Dialer final : public Endpoint {
   void progress_join() {
     const bool alive = buffer_->fill();
     if (!buffer_->flush()) return fail_with(buffer_->error());
+    const auto prefix = buffer_->in().first(std::min(buffer_->in().size(), wire::preamble_bytes));
+    if (!prefix.empty() && !wire::may_be_preamble(prefix)) return fail_with(wire::not_a_preamble(prefix));
     if (buffer_->in().size() < wire::preamble_bytes + wire::lane_accept_bytes) {
       if (!alive) fail_with(buffer_->error());
       return;
@@ -160,6 +162,7 @@ class Remote::LaneEndpoint final : public Endpoint {
     return moved;
   }
   std::uint64_t next_deadline_ns() const override { return link_->next_deadline_ns(); }
+  bool waits_for_files() const override { return lane_ != nullptr && lane_->waits_for_files(); }
 
  private:
   Remote& remote_;
@@ -559,9 +562,47 @@ void Remote::finish_recalls() {
 
 // -- requests -------------------------------------------------------------------------------------------
 
-void Remote::add(RequestState& request) {
-  requests_.push_back(&request);
+void Remote::list(RequestState& request) {
   request.listed = true;
+  request.list_index = requests_.size();
+  requests_.push_back(&request);
+  const std::size_t slot = id_slot(request.id);
+  if (by_slot_.size() <= slot) by_slot_.resize(slot + 1);
+  by_slot_[slot] = &request;
+  request_deadline_ns_ = std::min(request_deadline_ns_, request.deadline_ns);
+}
+
+void Remote::unlist(RequestState& request) {
+  WHERRY_ASSERT(requests_[request.list_index] == &request);
+  requests_.back()->list_index = request.list_index;
+  requests_[request.list_index] = requests_.back();
+  requests_.pop_back();
+  by_slot_[id_slot(request.id)] = nullptr;
+  request.listed = false;
+  if (request.dealing) stop_dealing(request);
+}
+
+void Remote::start_dealing(RequestState& request) {
+  if (request.dealing) return;
+  request.dealing = true;
+  dealing_.push_back(&request);
+}
+
+void Remote::stop_dealing(RequestState& request) {
+  request.dealing = false;
+  std::erase(dealing_, &request);
+}
+
+// Requests stay listed until they have drained: who has slices out is here.
+RequestState& Remote::listed_request(std::uint64_t id) {
+  RequestState* request = by_slot_[id_slot(id)];
+  WHERRY_ASSERT(request != nullptr && request->id == id);
+  return *request;
+}
+
+void Remote::add(RequestState& request) {
+  list(request);
+  start_dealing(request);
   if (phase_ != Phase::idle) return after_change(request);
   if (state() == SourceState::lost && !closing_) {
     open(add_ns(shard_.now_ns(), ns(host_.tcp().connect_timeout)));
@@ -591,6 +632,7 @@ void Remote::cancel(RequestState& request) {
 }
 
 bool Remote::check_request_deadlines(std::uint64_t now_ns) {
+  if (now_ns < request_deadline_ns_) return false;
   const auto due = [&] {
     const auto found = std::find_if(requests_.begin(), requests_.end(), [&](const RequestState* request) {
       return request->deadline_ns <= now_ns && !request->cancel_passed_on;
@@ -606,6 +648,10 @@ bool Remote::check_request_deadlines(std::uint64_t now_ns) {
     cancel(*request);
     moved = true;
   }
+  request_deadline_ns_ = never_ns;
+  for (const RequestState* request : requests_) {
+    if (!request->cancel_passed_on) request_deadline_ns_ = std::min(request_deadline_ns_, request->deadline_ns);
+  }
   return moved;
 }
 
@@ -620,27 +666,36 @@ Link* Remote::next_lane(std::uint32_t& lane) {
   return nullptr;
 }
 
-bool Remote::deal(std::uint64_t) {
-  if (phase_ != Phase::open || requests_.empty() || lanes_.empty()) return false;
+bool Remote::any_lane_has_room() const {
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const LaneSlot& lane) {
+    return lane.ready() && lane.endpoint->link().has_room();
+  });
+}
+
+// Deals slices to lanes; requests take turns.
+bool Remote::deal() {
   bool moved = false;
-  std::size_t idle = 0;
-  while (!requests_.empty() && idle < requests_.size()) {
-    turn_of_ %= requests_.size();
-    RequestState& request = *requests_[turn_of_];
-    const std::size_t before = requests_.size();
-    bool lanes_full = false;
-    if (deal_request(request, next_lane_)) {
-      moved = true;
-      idle = 0;
-    } else {
-      ++idle;
-      lanes_full = !std::any_of(lanes_.begin(), lanes_.end(), [](const LaneSlot& lane) {
-        return lane.ready() && lane.endpoint->link().has_room();
-      });
+  while (!dealing_.empty() && any_lane_has_room()) {
+    turn_of_ %= dealing_.size();
+    RequestState& request = *dealing_[turn_of_];
+    moved |= deal_request(request, next_lane_);
+    bool more = false;
+    {
+      const std::lock_guard lock(request.mutex);
+      more = request.dealing && request.ledger.has_next();
     }
-    if (lanes_full) return moved;
-    if (requests_.size() == before) ++turn_of_;
+    if (more) {
+      ++turn_of_;
+    } else if (request.dealing) {
+      stop_dealing(request);
+    }
   }
+  // Not before: it may end a request, and hand its memory to the next one.
+  std::vector<RequestState*> refused;
+  refused.swap(refused_);
+  std::sort(refused.begin(), refused.end());
+  refused.erase(std::unique(refused.begin(), refused.end()), refused.end());
+  for (RequestState* request : refused) after_change(*request);
   return moved;
 }
 
@@ -671,7 +726,7 @@ bool Remote::deal_request(RequestState& request, std::uint32_t& lane) {
       link->submit(slice);
     }
   }
-  if (refused) after_change(request);
+  if (refused) refused_.push_back(&request);
   return moved;
 }
 
@@ -693,11 +748,7 @@ bool Remote::collect(Link& link) {
       Completion& completion = completions_[i];
       if (last == nullptr || last->id != completion.request) {
         if (last != nullptr) after_change(*last);
-        const auto found = std::find_if(requests_.begin(), requests_.end(),
-                                        [&](const RequestState* r) { return r->id == completion.request; });
-        // Requests stay listed until they have drained.
-        WHERRY_ASSERT(found != requests_.end());
-        last = *found;
+        last = &listed_request(completion.request);
       }
       SliceEnd end;
       end.confirmed_bytes = completion.confirmed_bytes;
@@ -708,6 +759,7 @@ bool Remote::collect(Link& link) {
         const std::lock_guard lock(last->mutex);
         if (completion.unsettled) ++last->unsettled_slices;
         last->ledger.complete(completion.index, end);
+        if (last->ledger.has_next()) start_dealing(*last);
       }
       if (completion.unsettled) remember_unsettled(*last);
       completion.error.reset();
@@ -735,10 +787,7 @@ void Remote::after_change(RequestState& request) {
     }
   }
   if (!changed) return;
-  if (request.is_drained.load(std::memory_order_relaxed)) {
-    std::erase(requests_, &request);
-    request.listed = false;
-  }
+  if (request.is_drained.load(std::memory_order_relaxed)) unlist(request);
   host_.on_request_changed(request);
 }
 
@@ -838,7 +887,7 @@ bool Remote::turn(std::uint64_t now_ns) {
     case Phase::connecting:
     case Phase::greeting:
     case Phase::joining: moved |= progress_connecting(now_ns); break;
-    case Phase::open: moved |= deal(now_ns); break;
+    case Phase::open: moved |= deal(); break;
     case Phase::ending: moved |= finish_ending(); break;
   }
   if (!requests_.empty()) moved |= check_request_deadlines(now_ns);
@@ -865,10 +914,7 @@ std::uint64_t Remote::next_deadline_ns() const {
   if (phase_ == Phase::open) {
     for (const LaneSlot& lane : lanes_) earliest = std::min(earliest, lane.deadline_ns);
   }
-  for (const RequestState* request : requests_) {
-    if (!request->cancel_passed_on) earliest = std::min(earliest, request->deadline_ns);
-  }
-  return earliest;
+  return std::min(earliest, request_deadline_ns_);
 }
 
 }  // namespace wherry

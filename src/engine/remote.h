@@ -129,7 +129,13 @@ class Remote final : public ControlHandler, public RemoteRanges {
   bool finish_ending();
   void set_state(SourceState state) { state_.store(state, std::memory_order_release); }
 
-  bool deal(std::uint64_t now_ns);
+  bool deal();
+  void list(RequestState& request);
+  void unlist(RequestState& request);
+  void start_dealing(RequestState& request);
+  void stop_dealing(RequestState& request);
+  bool any_lane_has_room() const;
+  RequestState& listed_request(std::uint64_t id);
   bool deal_request(RequestState& request, std::uint32_t& lane);
   Link* next_lane(std::uint32_t& lane);
   bool collect(Link& link);
@@ -172,8 +178,12 @@ class Remote final : public ControlHandler, public RemoteRanges {
   std::uint64_t next_answer_ = 1;
   std::unordered_map<std::uint64_t, std::shared_ptr<PendingAnswer>> pending_;
   std::unordered_map<std::uint64_t, std::uint32_t> fences_;  // By the id of the request: the lane.
-  std::vector<RequestState*> requests_;
-  std::size_t turn_of_ = 0;     // Whose turn it is among requests_,
+  std::vector<RequestState*> requests_;  // Until they have drained, in no order.
+  std::vector<RequestState*> by_slot_;   // The same, by the slot of their id.
+  std::vector<RequestState*> dealing_;   // Those that have slices to give.
+  std::vector<RequestState*> refused_;   // That were refused slices in this deal.
+  std::uint64_t request_deadline_ns_ = never_ns;  // No request's comes before it.
+  std::size_t turn_of_ = 0;      // Whose turn it is among dealing_,
   std::uint32_t next_lane_ = 0;  // and among lanes.
   std::vector<std::uint64_t> recalls_;
   std::vector<Completion> completions_;

@@ -34,6 +34,8 @@ struct RequestState {
 
   // The leader's.
   bool listed = false;
+  std::size_t list_index = 0;  ///< In its remote's list, while listed.
+  bool dealing = false;        ///< In its remote's list of those with slices to give.
   bool outcome_told = false;
   bool drain_told = false;
   bool cancel_passed_on = false;
@@ -50,7 +52,7 @@ struct RequestState {
     id = remote = deadline_ns = user_data = 0;
     queue.reset();
     has_outcome = is_drained = cancel_asked = false;
-    listed = outcome_told = drain_told = cancel_passed_on = remembered_unsettled = of_lost_session = handle_gone = finished = false;
+    listed = dealing = outcome_told = drain_told = cancel_passed_on = remembered_unsettled = of_lost_session = handle_gone = finished = false;
     unsettled_slices = 0;
     last_lease = 0;
   }

@@ -23,15 +23,15 @@ struct Shard::Blocking final : Job {
     // Under the lock to the end: the shard may be gone as soon as it has seen this.
     const std::lock_guard lock(shard->blocking_mutex_);
     shard->blocking_done_.push_back(this);
-    shard->any_blocking_done_.store(true, std::memory_order_release);
-    shard->interrupt();
+    shard->any_blocking_done_.store(true, std::memory_order_seq_cst);
+    shard->notify();
   }
 };
 
 Shard::Shard(const Seams& seams, std::uint64_t staging_bytes, std::uint64_t spin_ns)
     : seams_(seams),
       spin_ns_(spin_ns),
-      file_io_(*seams.worker, [this] { interrupt(); }),
+      file_io_(*seams.worker, [this] { notify(); }),
       staging_(wire::segment_bytes_max, std::max<std::uint64_t>(staging_bytes / wire::segment_bytes_max, 1)),
       events_(events_max) {
   now_ns_ = seams_.clock->now_ns();
@@ -65,11 +65,30 @@ bool Shard::run_endpoints() {
     entry->active = false;
     const bool more = entry->endpoint->progress(now_ns_);
     moved |= more;
-    // progress() may have removed it.
+    entry = endpoints_.find(token);  // progress() may have removed it.
+    if (entry == nullptr) continue;
     if (more) activate(token);
+    if (entry->waits_for_files || !entry->endpoint->waits_for_files()) continue;
+    entry->waits_for_files = true;
+    waiting_for_files_.push_back(token);
   }
   running_.clear();
   return moved;
+}
+
+// Ends of file transfers, and buffers that others gave back, are news for whoever waits for either.
+bool Shard::deliver_files() {
+  const bool delivered = file_io_.deliver() > 0;
+  if (!delivered && staging_.reliefs() == reliefs_seen_) return false;
+  reliefs_seen_ = staging_.reliefs();
+  for (const std::uint64_t token : waiting_for_files_) {
+    Entry* entry = endpoints_.find(token);
+    if (entry == nullptr) continue;
+    entry->waits_for_files = false;
+    activate(token);
+  }
+  waiting_for_files_.clear();
+  return true;
 }
 
 bool Shard::take_events(std::int64_t timeout_ns) {
@@ -125,12 +144,12 @@ bool Shard::finish_blocking() {
 bool Shard::work() {
   bool moved = seams_.worker->run_one();
   moved |= finish_blocking();
-  moved |= file_io_.deliver() > 0;
+  moved |= deliver_files();
   moved |= run_endpoints();
   moved |= on_turn(now_ns_);
   // What on_turn handed to the endpoints goes out at once.
   if (!active_.empty()) moved |= run_endpoints();
-  return moved;
+  return moved || staging_.reliefs() != reliefs_seen_;
 }
 
 bool Shard::kick() {
@@ -181,7 +200,7 @@ bool Shard::turn(std::uint64_t block_until_ns) {
   const std::uint64_t until = std::min(block_until_ns, wake_at_ns_);
   if (until <= now_ns_) return false;
   sleeping_.store(true, std::memory_order_seq_cst);
-  if (!has_inbox()) {
+  if (!has_inbox() && !file_io_.any_done() && !any_blocking_done_.load(std::memory_order_seq_cst)) {
     ++counters_.sleeps;
     const std::uint64_t timeout = std::min<std::uint64_t>(until - now_ns_, 3'600'000'000'000);
     take_events(static_cast<std::int64_t>(timeout));

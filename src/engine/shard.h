@@ -27,6 +27,8 @@ class Endpoint {
   /// A bounded amount of work. True: call again this turn or next, there is more.
   virtual bool progress(std::uint64_t now_ns) = 0;
   virtual std::uint64_t next_deadline_ns() const = 0;
+  /// Whether progress() is to be called when a file transfer ends or a staging buffer comes free.
+  virtual bool waits_for_files() const { return false; }
 };
 
 class Shard {
@@ -80,11 +82,13 @@ class Shard {
   struct Entry {
     Endpoint* endpoint = nullptr;
     bool active = false;
+    bool waits_for_files = false;
   };
   struct Blocking;
 
   bool take_events(std::int64_t timeout_ns);
   bool run_endpoints();
+  bool deliver_files();
   bool finish_blocking();
   void start_blocking();
   bool work();
@@ -100,6 +104,8 @@ class Shard {
   SlotMap<Entry> endpoints_;
   std::vector<std::uint64_t> active_;
   std::vector<std::uint64_t> running_;
+  std::vector<std::uint64_t> waiting_for_files_;
+  std::uint64_t reliefs_seen_ = 0;
   std::vector<NetworkEvent> events_;
   std::atomic<bool> sleeping_ = false;
   std::deque<std::unique_ptr<Blocking>> blocking_waiting_;

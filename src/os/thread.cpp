@@ -66,7 +66,7 @@ Result<Thread> Thread::start(const char* name, UniqueFunction<void()> body) {
     return fail(std::move(refusal));
   }
   // The thread owns it now.
-  static_cast<void>(start.release());
+  static_cast<void>(start.release()); // NOLINT(bugprone-unused-return-value)
   thread.joinable_ = true;
   return thread;
 }

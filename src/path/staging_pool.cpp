@@ -8,6 +8,7 @@ std::byte* StagingPool::take() {
   if (free_.empty()) {
     if (all_.size() == buffers_max_) {
       ++waits_;
+      wanted_ = true;
       return nullptr;
     }
     auto* memory = static_cast<std::byte*>(::operator new[](buffer_bytes_, std::align_val_t{4096}));
@@ -23,6 +24,8 @@ std::byte* StagingPool::take() {
 void StagingPool::give(std::byte* buffer) {
   WHERRY_ASSERT(free_.size() < all_.size());
   free_.push_back(buffer);
+  if (wanted_) ++reliefs_;
+  wanted_ = false;
 }
 
 }  // namespace wherry

@@ -22,7 +22,8 @@ class StagingPool {
 
   std::size_t in_use() const { return all_.size() - free_.size(); }
   std::size_t buffer_bytes() const { return buffer_bytes_; }
-  std::uint64_t waits() const { return waits_; }  ///< How often there was none.
+  std::uint64_t waits() const { return waits_; }  ///< How often there was none,
+  std::uint64_t reliefs() const { return reliefs_; }  ///< and how often one came back after that.
 
  private:
   struct Free {
@@ -31,6 +32,8 @@ class StagingPool {
   std::size_t buffer_bytes_;
   std::size_t buffers_max_;
   std::uint64_t waits_ = 0;
+  std::uint64_t reliefs_ = 0;
+  bool wanted_ = false;
   std::vector<std::unique_ptr<std::byte, Free>> all_;
   std::vector<std::byte*> free_;
 };

@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t epoch_max = (std::uint64_t{1} << 53) - 1;
 
 /// A name for a message: printable, and no longer than a line.
-std::string quoted(std::string_view name) {
+std::string in_quotes(std::string_view name) {
   constexpr std::size_t shown_max = 200;
   constexpr char digits[] = "0123456789abcdef";
   std::string text = "\"";
@@ -66,24 +66,24 @@ Result<void> PublishedSource::add(std::span<const RangeToPublish> ranges, const 
   for (const RangeToPublish& range : ranges) {
     if (!wire::is_name(range.name)) {
       return fail(ErrorCode::invalid_argument,
-                  "range name " + quoted(range.name) + " is not 1 to 4095 bytes without NUL");
+                  "range name " + in_quotes(range.name) + " is not 1 to 4095 bytes without NUL");
     }
     if (range.routes.size() > wire::routes_max) {
-      return fail(ErrorCode::invalid_argument, "range " + quoted(range.name) + " has " +
+      return fail(ErrorCode::invalid_argument, "range " + in_quotes(range.name) + " has " +
                                                    std::to_string(range.routes.size()) + " routes");
     }
     if (by_name_.contains(range.name) || !names.insert(range.name).second) {
       return fail(ErrorCode::invalid_argument,
-                  "two ranges of source " + quoted(name_) + " are called " + quoted(range.name));
+                  "two ranges of source " + in_quotes(name_) + " are called " + in_quotes(range.name));
     }
     auto known = table.facts(range.registration);
     if (!known) {
       Error error = std::move(known.error());
-      error.message = "range " + quoted(range.name) + ": " + error.message;
+      error.message = "range " + in_quotes(range.name) + ": " + error.message;
       return fail(std::move(error));
     }
     if (known->visibility == Visibility::local_only) {
-      return fail(ErrorCode::access_denied, "range " + quoted(range.name) +
+      return fail(ErrorCode::access_denied, "range " + in_quotes(range.name) +
                                                 ": its registration is local_only; register it "
                                                 "with another visibility to publish it");
     }
@@ -244,10 +244,10 @@ std::optional<wire::Refusal> refuse(const wire::Hello& hello, const PublishedSou
                  source);
   }
   if (source == nullptr) {
-    return wire::Refusal{ErrorCode::not_found, "no source is called " + quoted(hello.name), 0};
+    return wire::Refusal{ErrorCode::not_found, "no source is called " + in_quotes(hello.name), 0};
   }
   if (hello.expected_epoch != 0 && hello.expected_epoch != source->epoch()) {
-    return stale("source " + quoted(hello.name) + " has epoch " + std::to_string(source->epoch()) +
+    return stale("source " + in_quotes(hello.name) + " has epoch " + std::to_string(source->epoch()) +
                      " now, not " + std::to_string(hello.expected_epoch),
                  source);
   }

@@ -257,7 +257,7 @@ RangeDescription get(Fields& fields, const fb::RangeDescription& t) {
   RangeDescription range;
   range.name = fields.name("range name", t.name());
   range.range.id = fields.number("range id", t.id(), 1, UINT64_MAX);
-  range.range.length_bytes = fields.number("range length_bytes", t.length_bytes(), 1, UINT64_MAX);
+  range.range.length_bytes = t.length_bytes(); // An empty file is a range too.
   // What nobody else may reach is not described.
   range.range.visibility = fields.choice("range visibility", t.visibility(),
                                          Visibility::remote_read, Visibility::remote_read_write);

@@ -150,7 +150,13 @@ public:
   if (!can(Ability::ability))                                                                      \
   GTEST_SKIP() << on().name() << " " << to_string(Ability::ability)
 
-/// Names instances by variant.
+/// For INSTANTIATE_TEST_SUITE_P(all, Suite, ...): the variants, and their names.
+inline auto all() {
+  return testing::ValuesIn(all_providers().begin(), all_providers().end());
+}
+inline auto moving() {
+  return testing::ValuesIn(moving_providers().begin(), moving_providers().end());
+}
 std::string provider_name(const testing::TestParamInfo<Provider>& info);
 
 } // namespace wherry::conformance

@@ -38,18 +38,21 @@ std::vector<iovec> leading(std::span<const iovec> pieces, std::uint64_t bytes) {
 // --- What a test says -------------------------------------------------------------------------
 
 void FaultNetwork::freeze(bool frozen) {
-  {
-    const std::lock_guard lock(mutex_);
-    frozen_ = frozen;
-    tell_all();
-  }
-  inner_->wake();
+  set(frozen_, frozen);
 }
 
 void FaultNetwork::freeze_lanes(bool frozen) {
+  set(lanes_frozen_, frozen);
+}
+
+void FaultNetwork::freeze_control(bool frozen) {
+  set(control_frozen_, frozen);
+}
+
+void FaultNetwork::set(bool& flag, bool value) {
   {
     const std::lock_guard lock(mutex_);
-    lanes_frozen_ = frozen;
+    flag = value;
     tell_all();
   }
   inner_->wake();
@@ -115,7 +118,10 @@ std::size_t FaultNetwork::lanes() const {
 // --- What is done about it --------------------------------------------------------------------
 
 bool FaultNetwork::stopped(const Socket& socket) const {
-  return frozen_ || (lanes_frozen_ && socket.lane.value_or(false));
+  if (!socket.lane) {
+    return frozen_;
+  }
+  return frozen_ || (*socket.lane ? lanes_frozen_ : control_frozen_);
 }
 
 // The side that opened the connection says its role first.

@@ -26,8 +26,9 @@ public:
 
   /// Nothing comes and nothing goes, as when the process were stopped; nobody is told.
   void freeze(bool frozen);
-  /// The same for lanes alone.
+  /// The same for lanes alone, or for control connections.
   void freeze_lanes(bool frozen);
+  void freeze_control(bool frozen);
   /// So many more bytes go out on lanes; then they are stuck until the next call.
   void pass_lane_writes(std::uint64_t bytes);
   void pass_lane_reads(std::uint64_t bytes);
@@ -74,6 +75,7 @@ private:
   bool stopped(const Socket& socket) const;
   static void learn(Socket& socket, std::span<const iovec> pieces, std::size_t bytes);
   void tell_all();
+  void set(bool& flag, bool value);
   void kill(SocketId id, Socket& socket);
   void break_what_is_due();
   std::size_t give_events(std::span<NetworkEvent> out);
@@ -83,6 +85,7 @@ private:
   std::map<SocketId, Socket> sockets_;
   bool frozen_ = false;
   bool lanes_frozen_ = false;
+  bool control_frozen_ = false;
   bool cut_all_ = false;
   bool cut_lane_ = false;
   bool corrupt_ = false;

@@ -35,6 +35,8 @@ std::string_view to_string(Ability ability) {
     return "has no engine threads";
   case Ability::script:
     return "has no script";
+  case Ability::raw:
+    return "is closed to strangers";
   }
   return "?";
 }
@@ -46,8 +48,9 @@ void PrintTo(const Provider& provider, std::ostream* out) {
 Variant::Variant() = default;
 Variant::~Variant() = default;
 
-TransferEngine& Variant::engine(EngineOptions options) {
+TransferEngine& Variant::engine(EngineOptions options, const std::string& host) {
   auto node = std::make_unique<Node>();
+  node->host = host;
   options.log = [this](LogLevel level, std::string_view message) {
     const std::lock_guard lock(log_mutex_);
     log_.push_back(fmt::format("[{}] {}", static_cast<int>(level), message));
@@ -126,6 +129,10 @@ void Variant::cut_session(TransferEngine& consumer) {
   FaultNetwork& network = *node(consumer).network;
   network.cut();
   EXPECT_TRUE(run_until([&] { return network.settled(); }));
+}
+
+void Variant::hold_fences(TransferEngine& consumer, bool held) {
+  node(consumer).network->freeze_control(held);
 }
 
 std::vector<std::string> Variant::log() const {

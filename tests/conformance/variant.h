@@ -36,6 +36,7 @@ enum class Ability : std::uint8_t {
   files,     ///< File ranges.
   threads,   ///< Engines have threads of their own.
   script,    ///< A script decides.
+  raw,       ///< Anybody may connect: a peer that is none of ours.
 };
 std::string_view to_string(Ability ability);
 
@@ -63,8 +64,9 @@ public:
 
   // --- Engines ---
 
-  /// A new engine on this path. Lives until drop() or the end of the case.
-  TransferEngine& engine(EngineOptions options = {});
+  /// A new engine on this path. Lives until drop() or the end of the case. `host`: where another
+  /// one was.
+  TransferEngine& engine(EngineOptions options = {}, const std::string& host = {});
   /// Destroys it, as at the orderly end of its process.
   void drop(TransferEngine& engine);
   void drop_all();
@@ -88,10 +90,13 @@ public:
   /// The lanes break, or (session) all connections of the consumer.
   virtual void cut_lane(TransferEngine& consumer);
   virtual void cut_session(TransferEngine& consumer);
+  /// While held, the consumer gets no fence for a lane that was cut.
+  virtual void hold_fences(TransferEngine& consumer, bool held);
   virtual Script* script() { return nullptr; }
 
   // --- Files, in a place of their own ---
 
+  virtual std::string file_path(std::string_view name) = 0;
   virtual std::string make_file(std::string_view name, std::span<const std::byte> content) = 0;
   virtual std::vector<std::byte> file_content(const std::string& path) = 0;
   virtual void replace_file(const std::string& path, std::span<const std::byte> content) = 0;

@@ -59,12 +59,15 @@ public:
     }
   }
 
-  std::string make_file(std::string_view name, std::span<const std::byte> content) override {
+  std::string file_path(std::string_view name) override {
     if (folder_.empty()) {
       std::string pattern = std::filesystem::temp_directory_path() / "wherry-conformance-XXXXXX";
       folder_ = ::mkdtemp(pattern.data());
     }
-    const std::string path = folder_ / name;
+    return folder_ / name;
+  }
+  std::string make_file(std::string_view name, std::span<const std::byte> content) override {
+    const std::string path = file_path(name);
     write(path, content);
     return path;
   }
@@ -127,7 +130,7 @@ public:
 
   std::string_view name() const override { return "tcp_simulated"; }
   bool can(Ability ability) const override {
-    return ability != Ability::threads && ability != Ability::script;
+    return ability != Ability::threads && ability != Ability::script && ability != Ability::raw;
   }
   Served served() override { return {tcp_slices(), 0}; }
   void run_a_while() override {
@@ -137,6 +140,7 @@ public:
     }
   }
 
+  std::string file_path(std::string_view name) override { return std::string(name); }
   std::string make_file(std::string_view name, std::span<const std::byte> content) override {
     files_->create(std::string(name), {content.begin(), content.end()});
     return std::string(name);
@@ -161,7 +165,10 @@ protected:
   static constexpr std::uint64_t seed = 20'261'201;
 
   void adapt(EngineOptions& options, Node& node) override {
-    node.host = fmt::format("10.0.0.{}", ++hosts_);
+    ++hosts_;
+    if (node.host.empty()) {
+      node.host = fmt::format("10.0.0.{}", hosts_);
+    }
     options.threads = 0;
     options.on_idle = [this] { step(); };
   }
@@ -225,8 +232,8 @@ public:
 
   std::string_view name() const override { return "scripted"; }
   bool can(Ability ability) const override {
-    return ability != Ability::threads && ability != Ability::files &&
-           ability != Ability::segments;
+    return ability == Ability::payload || ability == Ability::hold || ability == Ability::cut ||
+           ability == Ability::script;
   }
   Script* script() override { return &links_->script; }
   Served served() override { return {script()->counters().completions, tcp_slices()}; }
@@ -244,6 +251,7 @@ public:
     why.message = "the script says so";
     script()->cut(why);
   }
+  void hold_fences(TransferEngine&, bool held) override { script()->linger = held; }
 
 protected:
   struct Links final : LinkMaker {

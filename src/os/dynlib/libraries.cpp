@@ -27,13 +27,13 @@ tl::unexpected<Error> unavailable(const std::string& soname, const char* call,
 }
 
 std::string loader_text() {
-  const char* text = dlerror(); // glibc keeps it per thread.
+  const char* text = dlerror(); // NOLINT(concurrency-mt-unsafe): glibc keeps it per thread
   return text != nullptr ? text : "the loader gave no reason";
 }
 
 std::string loaded_path(void* handle) {
   link_map* map = nullptr;
-  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) {
+  if (dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0 || map == nullptr) {
     return {};
   }
   return map->l_name;
@@ -75,7 +75,7 @@ public:
         return unavailable(soname, symbol.version != nullptr ? "dlvsym" : "dlsym",
                            library.path + " has no symbol " + symbol_text(symbol));
       }
-      library.missing_optional.push_back(symbol.name);
+      library.missing_optional.emplace_back(symbol.name);
     }
     // Only now: a table is filled whole or not at all.
     for (const Symbol& symbol : symbols) {

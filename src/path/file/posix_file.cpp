@@ -231,7 +231,7 @@ void PosixFileIo::finished(TransferJob* job) {
   // The wake comes under the lock: once the shard has seen the job it may end, and this object with it.
   const std::lock_guard lock(mutex_);
   done_.push_back(job);
-  any_done_.store(true, std::memory_order_release);
+  any_done_.store(true, std::memory_order_seq_cst);
   wake_();
 }
 

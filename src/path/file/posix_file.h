@@ -105,6 +105,8 @@ class PosixFileIo final : public FileIo {
 
   bool start(FileTransfer& transfer) override;
   std::size_t deliver() override;
+  /// Whether deliver() has something to tell. Sequentially consistent with `wake`.
+  bool any_done() const { return any_done_.load(std::memory_order_seq_cst); }
 
   struct Counters {
     std::uint64_t reads = 0, writes = 0, bytes_read = 0, bytes_written = 0, errors = 0;

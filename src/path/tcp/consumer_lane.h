@@ -30,6 +30,8 @@ class ConsumerLane final : public Lane, public Link {
   const Error& why() const override { return lane_why(); }
   std::uint64_t next_deadline_ns() const override { return lane_deadline_ns(); }
 
+  /// Whether progress() is to be called when a file transfer ends or a staging buffer comes free.
+  bool waits_for_files() const { return lane_waits_for_files(); }
   std::size_t outstanding() const { return live_; }
 
  private:

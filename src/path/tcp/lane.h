@@ -56,6 +56,10 @@ class Lane : public FrameSink {
   LinkState lane_state() const { return state_; }
   const Error& lane_why() const { return why_; }
   std::uint64_t lane_deadline_ns() const;
+  bool lane_waits_for_files() const {
+    return state_ != LinkState::drained &&
+           (reader_waits_ || receiver_.waiting_for_files() || sender_.waiting_for_files());
+  }
 
   /// Appends the control frames that are due.
   virtual void build_control(FrameWriter& writer) = 0;

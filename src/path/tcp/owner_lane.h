@@ -20,6 +20,8 @@ class OwnerLane final : public Lane {
   LinkState state() const { return lane_state(); }
   const Error& why() const { return lane_why(); }
   std::uint64_t next_deadline_ns() const { return lane_deadline_ns(); }
+  /// Whether progress() is to be called when a file transfer ends or a staging buffer comes free.
+  bool waits_for_files() const { return lane_waits_for_files(); }
 
  private:
   // A READ that is being answered.

@@ -61,6 +61,8 @@ class PayloadReceiver final : public FileTransferOwner {
   Arrival* front();
   void pop();
   std::size_t storing() const { return storing_; }
+  /// Whether FileIo has something of it, or is to have it.
+  bool waiting_for_files() const { return storing_ + to_store_ > 0; }
   bool storing(std::uint64_t slice) const;
   /// Whether an extent of the slice is here, leaving out the first `skip` arrivals.
   bool has(std::uint64_t slice, std::size_t skip) const;

@@ -55,7 +55,8 @@ class PayloadSender final : public FileTransferOwner {
   std::vector<Ended>& ended() { return ended_; }
   bool empty() const { return items_.empty(); }
   std::size_t loading() const { return loading_; }
-  bool waiting_for_files() const { return loading_ > 0; }
+  /// Whether FileIo has something of it, or would have it if there were room.
+  bool waiting_for_files() const { return loading_ > 0 || load_cursor_ < first_position_ + items_.size(); }
 
  private:
   struct Progress {

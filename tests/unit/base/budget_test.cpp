@@ -72,6 +72,7 @@ TEST(Budget, threads_together_never_get_more_than_the_limit) {
   Budget budget("bytes", 1000);
   std::vector<std::thread> threads;
   std::vector<int> granted(4);
+  threads.reserve(granted.size());
   for (int& mine : granted) {
     threads.emplace_back([&budget, &mine] {
       for (int i = 0; i < 400; ++i) {

@@ -70,10 +70,10 @@ TEST(SlotMap, values_keep_their_address_while_it_grows) {
 
 TEST(SlotMap, takes_values_that_do_not_move_and_destroys_them_when_erased) {
   struct Pinned {
-    explicit Pinned(std::shared_ptr<int> kept) : kept_(std::move(kept)) {}
+    explicit Pinned(std::shared_ptr<int> value) : kept(std::move(value)) {}
     Pinned(const Pinned&) = delete;
     Pinned& operator=(const Pinned&) = delete;
-    std::shared_ptr<int> kept_;
+    std::shared_ptr<int> kept;
   };
   auto shared = std::make_shared<int>(1);
   SlotMap<Pinned> map;
@@ -86,6 +86,7 @@ TEST(SlotMap, takes_values_that_do_not_move_and_destroys_them_when_erased) {
 TEST(SlotMap, for_each_visits_live_values_in_slot_order_and_lets_them_be_erased) {
   SlotMap<int> map;
   std::vector<std::uint64_t> ids;
+  ids.reserve(200);
   for (int i = 0; i < 200; ++i) {
     ids.push_back(map.emplace(i).first);
   }
@@ -106,6 +107,7 @@ TEST(SlotMap, first_from_pages_over_holes_and_ends_with_zero) {
   SlotMap<int> map;
   EXPECT_EQ(map.first_from(0), 0U);
   std::vector<std::uint64_t> ids;
+  ids.reserve(200);
   for (int i = 0; i < 100; ++i) {
     ids.push_back(map.emplace(i).first);
   }

@@ -26,6 +26,7 @@ TEST(Log, the_sink_is_never_called_twice_at_once) {
     inside.fetch_sub(1);
   });
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&log] {
       for (int n = 0; n < 200; ++n) {

@@ -638,6 +638,7 @@ TEST_F(KernelNetworkTest, no_wake_up_is_lost_between_many_threads) {
   constexpr int rounds = 5'000;
   std::atomic<int> published = 0;
   std::vector<std::thread> wakers;
+  wakers.reserve(threads);
   for (int i = 0; i < threads; ++i) {
     wakers.emplace_back([&] {
       for (int n = 0; n < rounds; ++n) {

@@ -322,7 +322,6 @@ TEST(Control, R23_R42_fields_of_descriptions_out_of_bounds_are_refused_by_name) 
       {"range name has length 4096", {.name = std::string(4096, 'n')}},
       {"range name has a NUL byte", {.name = std::string(2, '\0')}},
       {"range id is 0", {.id = 0}},
-      {"range length_bytes is 0", {.length_bytes = 0}},
       {"range visibility is 0, not 1 to 2", {.visibility = 0}},
       {"range visibility is 3, not 1 to 2", {.visibility = 3}},
       {"range kind is 2, not 0 to 1", {.kind = 2}},
