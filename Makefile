@@ -30,11 +30,11 @@ lint: ## clang-tidy over every file
 format: ## format every C++ file
 	@tools/format
 
-bench: ## throughput and latency by size
+bench: ## throughput and latency by size, beside a plain program
 	@tools/setup demo
-	@cmake --preset release -DWHERRY_TESTS=OFF
-	@cmake --build --preset release -j $(JOBS)
-	@build/release/bin/wherry bench
+	@cmake --preset release -DWHERRY_TESTS=OFF -DWHERRY_BENCH=ON
+	@cmake --build --preset release -j $(JOBS) --target bench
+	@bench/run
 
 clean: ## remove build/
 	@rm -rf build

@@ -305,7 +305,7 @@ class Owner::Session final : public ControlHandler, public OwnerAccess {
       session_.owner_.shard_.activate(token_);
     }
     void on_event(const NetworkEvent& event) override {
-      lane_.on_event(event.readable || event.hangup, event.writable || event.hangup);
+      lane_.on_event(event.readable, event.writable, event.hangup);
     }
     bool progress(std::uint64_t now_ns) override { return lane_.progress(now_ns); }
     std::uint64_t next_deadline_ns() const override { return lane_.next_deadline_ns(); }

@@ -154,7 +154,7 @@ class Remote::LaneEndpoint final : public Endpoint {
   Link& link() { return *link_; }
   void activate() { remote_.shard_.activate(token_); }
   void on_event(const NetworkEvent& event) override {
-    if (lane_ != nullptr) lane_->on_event(event.readable || event.hangup, event.writable || event.hangup);
+    if (lane_ != nullptr) lane_->on_event(event.readable, event.writable, event.hangup);
   }
   bool progress(std::uint64_t now_ns) override {
     bool moved = link_->progress(now_ns);

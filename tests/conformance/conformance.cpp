@@ -13,8 +13,12 @@ namespace wherry::conformance {
 
 Bytes pattern(std::size_t bytes, std::uint64_t seed) {
   Bytes out(bytes);
-  SeededRandom(seed).fill(out);
+  fill(out, seed);
   return out;
+}
+
+void fill(std::span<std::byte> bytes, std::uint64_t seed) {
+  SeededRandom(seed).fill(bytes);
 }
 
 SharedBytes shared_pattern(std::size_t bytes, std::uint64_t seed) {

@@ -42,6 +42,8 @@ using SharedBytes = std::shared_ptr<Bytes>;
 
 /// The bytes that a seed gives at an offset: no two places look alike.
 Bytes pattern(std::size_t bytes, std::uint64_t seed);
+/// The same into bytes that are there: those behind a registration.
+void fill(std::span<std::byte> bytes, std::uint64_t seed);
 SharedBytes shared_pattern(std::size_t bytes, std::uint64_t seed);
 /// With the first difference.
 testing::AssertionResult same(std::span<const std::byte> left, std::span<const std::byte> right);

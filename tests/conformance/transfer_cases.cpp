@@ -67,7 +67,7 @@ TEST_P(Transfer, R36_any_length_and_alignment_moves_exactly_its_bytes) {
                      row.bytes);
     ASSERT_TRUE(same(*pair.my_bytes, wanted));
 
-    *pair.my_bytes = pattern(options.my_bytes, row.bytes);
+    fill(*pair.my_bytes, row.bytes);
     wanted = *pair.their_bytes;
     std::copy_n(pair.my_bytes->begin() + static_cast<std::ptrdiff_t>(row.my_offset), row.bytes,
                 wanted.begin() + static_cast<std::ptrdiff_t>(row.their_offset));
@@ -102,7 +102,7 @@ TEST_P(Transfer, R36_a_large_range_arrives_whole_over_several_lanes) {
   EXPECT_EQ(pair.remote->routes().front().lanes, 4U);
   expect_completed(pair.run({pair.read(0, bytes)}), 1, bytes);
   EXPECT_TRUE(same(*pair.my_bytes, *pair.their_bytes));
-  *pair.my_bytes = pattern(bytes, 77);
+  fill(*pair.my_bytes, 77);
   expect_completed(pair.run({pair.write(0, bytes)}), 1, bytes);
   EXPECT_TRUE(same(*pair.my_bytes, *pair.their_bytes));
 }
@@ -220,7 +220,7 @@ TEST_P(Transfer, R36_payload_checksums_change_nothing_where_nothing_is_wrong) {
   Pair pair(on(), with_checksums());
   expect_completed(pair.run({pair.read(0, 4 << 20)}), 1, 4 << 20);
   EXPECT_TRUE(same(*pair.my_bytes, *pair.their_bytes));
-  *pair.my_bytes = pattern(4 << 20, 9);
+  fill(*pair.my_bytes, 9);
   expect_completed(pair.run({pair.write(1, 2, 4'000'000)}), 1, 4'000'000);
   EXPECT_TRUE(same(pair.mine(1, 4'000'000), pair.theirs(2, 4'000'000)));
 }

@@ -42,6 +42,7 @@ void FrameReader::prepend(std::span<const std::byte> bytes) {
 FrameReader::Status FrameReader::progress(ByteStream& stream, FrameSink& sink, std::size_t bytes_max) {
   std::size_t budget = bytes_max;
   Status status = Status::budget;
+  drained_ = false;
   for (;;) {
     if (state_ == State::frame) {
       if (take_frame(sink, status)) continue;
@@ -53,6 +54,8 @@ FrameReader::Status FrameReader::progress(ByteStream& stream, FrameSink& sink, s
         continue;
       }
     }
+    // A read that got less than it could have taken has emptied the stream: no call to hear so again.
+    if (drained_) return Status::would_block;
     if (budget == 0) return Status::budget;
     if (!fill(stream, budget, status)) return status;
   }
@@ -195,6 +198,7 @@ bool FrameReader::fill(ByteStream& stream, std::size_t& budget, Status& status) 
     status = end_of_stream(got);
     return false;
   }
+  drained_ = !end_is_near_ && got.bytes < payload + ahead;
   bytes_ += got.bytes;
   budget -= std::min(budget, got.bytes);
   const std::size_t into_payload = std::min(got.bytes, payload);

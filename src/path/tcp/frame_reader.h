@@ -58,6 +58,8 @@ class FrameReader {
   /// Puts bytes that were read before this reader existed (behind a handshake) in front.
   void prepend(std::span<const std::byte> bytes);
 
+  /// The stream is known to end behind what it holds: it is read until it says so.
+  void expect_end() { end_is_near_ = true; }
   /// From now on the extent's remaining payload is dropped.
   void discard(std::size_t extent);
   bool in_payload() const { return state_ == State::payload; }
@@ -86,6 +88,8 @@ class FrameReader {
   std::size_t capacity_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
+  bool end_is_near_ = false;
+  bool drained_ = false;  // The stream had no more, when it was last asked.
 
   State state_ = State::frame;
   std::uint32_t sequence_ = 0;

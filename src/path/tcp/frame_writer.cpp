@@ -100,6 +100,8 @@ FrameWriter::Status FrameWriter::progress(ByteStream& stream) {
       return Status::end;
     }
     bytes_ += put.bytes;
+    std::size_t offered = 0;
+    for (std::size_t i = piece_; i < pieces_.size(); ++i) offered += pieces_[i].iov_len;
     std::size_t left = put.bytes;
     while (left > 0) {
       iovec& piece = pieces_[piece_];
@@ -114,6 +116,8 @@ FrameWriter::Status FrameWriter::progress(ByteStream& stream) {
       piece_begun_ = false;
     }
     while (segments_sent_ < segments_.size() && segments_[segments_sent_].end_piece <= piece_) ++segments_sent_;
+    // A write that moved less than it was offered has filled the stream: an event will say when.
+    if (put.bytes < offered) return Status::would_block;
   }
   return Status::done;
 }

@@ -24,9 +24,10 @@ Lane::Lane(ByteStream& stream, const LaneConfig& config, const LaneServices& ser
   ++counters_.lanes_opened;
 }
 
-void Lane::on_event(bool readable, bool writable) {
-  readable_ |= readable;
-  writable_ |= writable;
+void Lane::on_event(bool readable, bool writable, bool hangup) {
+  readable_ |= readable || hangup;
+  writable_ |= writable || hangup;
+  if (hangup) reader_.expect_end();
 }
 
 bool Lane::progress_lane(std::uint64_t now_ns) {

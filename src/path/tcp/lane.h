@@ -45,8 +45,8 @@ class Lane : public FrameSink {
   Lane(ByteStream& stream, const LaneConfig& config, const LaneServices& services, std::uint64_t now_ns);
   ~Lane() override = default;
 
-  /// The stream may have become readable or writable.
-  void on_event(bool readable, bool writable);
+  /// The stream may have become readable or writable; `hangup`: it ends behind what it holds.
+  void on_event(bool readable, bool writable, bool hangup = false);
   /// Bytes that came behind the handshake.
   void prepend(std::span<const std::byte> bytes) { reader_.prepend(bytes); }
 

@@ -14,6 +14,7 @@ namespace {
 // sender and of the receiver all that they hold.
 constexpr std::size_t results_max = 8192;
 constexpr std::size_t results_reserve = 4096;
+constexpr std::size_t results_wait_max = 256;
 
 Error misbehaved(std::string message) {
   Error error;
@@ -140,12 +141,18 @@ void OwnerLane::on_arrival(PayloadReceiver::Arrival& arrival) {
   } else {
     ++counters_.writes_served;
     answer(arrival.slice, arrival.length_bytes, ErrorCode{}, 0);
+    answer_now_ |= arrival.last;
   }
 }
+
+// Confirmations in the middle of a slice may wait for its end while more of it is coming in: they would
+// cost a packet a segment. When nothing comes in they go out, so that a consumer that stopped is answered.
+bool OwnerLane::control_due() const { return !results_.empty() && (answer_now_ || !reader_.mid_frame()); }
 
 // Confirmations of one slice that wait together become one.
 void OwnerLane::answer(std::uint64_t slice, std::uint32_t bytes, ErrorCode code, int native_number) {
   if (lane_state() != LinkState::ready) return;
+  answer_now_ |= code != ErrorCode{} || results_.size() > results_wait_max;
   if (code == ErrorCode{} && !results_.empty()) {
     wire::ResultDescriptor& last = results_[results_.size() - 1];
     if (last.slice == slice && last.code == 0) {
@@ -157,9 +164,13 @@ void OwnerLane::answer(std::uint64_t slice, std::uint32_t bytes, ErrorCode code,
 }
 
 void OwnerLane::build_control(FrameWriter& writer) {
+  answer_now_ = false;
   while (!results_.empty()) {
     const std::size_t count = std::min<std::size_t>(results_.size(), wire::frame_descriptors_max);
-    if (!writer.has_control_room(wire::FrameType::result, count)) return;
+    if (!writer.has_control_room(wire::FrameType::result, count)) {
+      answer_now_ = true;
+      return;
+    }
     writer.control<24>(wire::FrameType::result, count, [&](std::size_t, std::span<std::byte, 24> out) {
       wire::encode(results_.front(), out);
       results_.pop();

@@ -39,7 +39,7 @@ class OwnerLane final : public Lane {
                            std::span<PayloadTarget> targets);
   void on_cancel(std::uint64_t slice);
   void build_control(FrameWriter& writer) override;
-  bool control_due() const override { return !results_.empty(); }
+  bool control_due() const override;
   void on_arrival(PayloadReceiver::Arrival& arrival) override;
   void on_item_ended(const PayloadSender::Ended& ended) override;
   bool peer_owes() const override { return false; }
@@ -51,6 +51,7 @@ class OwnerLane final : public Lane {
   std::vector<Served> served_;
   std::vector<std::uint32_t> free_;
   Ring<wire::ResultDescriptor> results_;
+  bool answer_now_ = false;  ///< Some result ends a slice.
   std::vector<OwnerAccess::Grant> grants_;
 };
 
