@@ -20,6 +20,22 @@ using std::chrono::milliseconds;
 constexpr std::size_t ranges_max = 8'000'000;
 constexpr std::size_t name_bytes_max = std::size_t{1} << 30;
 
+// "127.0.0.1:7000", as the reference has it.
+std::string address_of(const SourceReference& reference) {
+  constexpr std::string_view scheme = "wherry://";
+  const std::string text = reference.to_string();
+  return text.substr(scheme.size(), text.find('/', scheme.size()) - scheme.size());
+}
+
+// Scripts with many owners need to know which one it was.
+Error with_address(Error error, const SourceReference& reference) {
+  const std::string address = address_of(reference);
+  if (error.message.find(address) == std::string::npos) {
+    error.message = fmt::format("{}: {}", address, error.message);
+  }
+  return error;
+}
+
 class Selection {
 public:
   Result<void> add(const std::string& name, const RemoteRange& range) {
@@ -111,7 +127,7 @@ Result<Session> open_session(const PeerOptions& peer, const TransferOptions& tra
   options.path = peer.path;
   auto remote = engine->open(*reference, options);
   if (!remote) {
-    return fail(remote.error());
+    return fail(with_address(remote.error(), *reference));
   }
   if (!reference->epoch) {
     console.note(fmt::format("bound to {}", remote->reference().to_string()));

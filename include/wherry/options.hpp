@@ -53,7 +53,7 @@ struct TcpConfig {
   std::chrono::milliseconds peer_stall_timeout{30'000};
   /// How long connecting, and each exchange of a handshake, may take.
   std::chrono::milliseconds connect_timeout{5'000};
-  /// How long a thread polls for the next bytes before it sleeps.
+  /// How long, at most, a thread polls for the next bytes before it sleeps; less where that was in vain.
   std::chrono::microseconds spin{50};
 };
 

@@ -95,7 +95,14 @@ Result<Digest> RemoteSource::checksum(const RemoteRange& range, std::uint64_t of
 }
 Result<Request> RemoteSource::submit(std::span<const Operation> operations, const SubmitOptions& options) {
   std::shared_ptr<QueueState> queue;
-  if (options.queue != nullptr) queue = options.queue->state_;
+  if (options.queue != nullptr) {
+    queue = options.queue->state_;
+    // Who waits on a queue leads the engine that made it: nobody would wake him from here.
+    const auto& maker = options.queue->state_->core;
+    if (maker.owner_before(core_) || core_.owner_before(maker)) {
+      return fail(ErrorCode::invalid_argument, "queue: the completion queue was made by another engine");
+    }
+  }
   auto id = core_->submit(id_, operations, options, std::move(queue));
   if (!id) return tl::unexpected(std::move(id.error()));
   return Request(core_, *id);

@@ -30,7 +30,7 @@ struct Shard::Blocking final : Job {
 
 Shard::Shard(const Seams& seams, std::uint64_t staging_bytes, std::uint64_t spin_ns)
     : seams_(seams),
-      spin_ns_(spin_ns),
+      spin_(spin_ns),
       file_io_(*seams.worker, [this] { notify(); }),
       staging_(wire::segment_bytes_max, std::max<std::uint64_t>(staging_bytes / wire::segment_bytes_max, 1)),
       events_(events_max) {
@@ -38,6 +38,19 @@ Shard::Shard(const Seams& seams, std::uint64_t staging_bytes, std::uint64_t spin
 }
 
 Shard::~Shard() { WHERRY_ASSERT(blocking_ == 0); }
+
+// -- Spin ------------------------------------------------------------------------------------------
+
+void Spin::failed() {
+  credit_ = 0;
+  now_ns_ = now_ns_ < 2 * least_ns ? 0 : now_ns_ / 2;
+}
+
+void Spin::slept(std::uint64_t slept_ns) {
+  if (slept_ns >= max_ns_ || ++credit_ < credit_needed) return;
+  credit_ = 0;
+  now_ns_ = std::min(std::max(now_ns_ * 2, least_ns), max_ns_);
+}
 
 // -- endpoints -------------------------------------------------------------------------------------
 
@@ -192,21 +205,24 @@ bool Shard::turn(std::uint64_t block_until_ns) {
     wake_at_ns_ = earliest_deadline();
     return false;
   }
-  if (!active_.empty() || now_ns_ - last_moved_ns_ < spin_ns_) {
+  if (!active_.empty() || now_ns_ - last_moved_ns_ < spin_.now_ns()) {
     wake_at_ns_ = std::min(wake_at_ns_, add_ns(now_ns_, busy_check_ns));
     return false;
   }
   wake_at_ns_ = earliest_deadline();
   const std::uint64_t until = std::min(block_until_ns, wake_at_ns_);
   if (until <= now_ns_) return false;
+  spin_.failed();
+  bool woken = false;
   sleeping_.store(true, std::memory_order_seq_cst);
   if (!has_inbox() && !file_io_.any_done() && !any_blocking_done_.load(std::memory_order_seq_cst)) {
     ++counters_.sleeps;
     const std::uint64_t timeout = std::min<std::uint64_t>(until - now_ns_, 3'600'000'000'000);
-    take_events(static_cast<std::int64_t>(timeout));
+    woken = take_events(static_cast<std::int64_t>(timeout));
   }
   sleeping_.store(false, std::memory_order_seq_cst);
   last_moved_ns_ = seams_.clock->now_ns();
+  if (woken) spin_.slept(last_moved_ns_ - now_ns_);
   return true;
 }
 

@@ -31,6 +31,26 @@ class Endpoint {
   virtual bool waits_for_files() const { return false; }
 };
 
+/// How long to poll before sleeping. Polling spares a wake-up where the peer answers on another core, and
+/// keeps the peer from answering where it waits for this one; only trying tells which. So a poll that
+/// was in vain halves the next, and sleeps that would have been spared, several in a row, double it.
+class Spin {
+ public:
+  explicit Spin(std::uint64_t max_ns) : max_ns_(max_ns), now_ns_(max_ns) {}
+  std::uint64_t now_ns() const { return now_ns_; }
+  /// Nothing came while polling.
+  void failed();
+  /// An event ended a sleep of that length.
+  void slept(std::uint64_t slept_ns);
+
+ private:
+  static constexpr std::uint64_t least_ns = 4'000;
+  static constexpr std::uint32_t credit_needed = 8;
+  const std::uint64_t max_ns_;
+  std::uint64_t now_ns_;
+  std::uint32_t credit_ = 0;
+};
+
 class Shard {
  public:
   Shard(const Seams& seams, std::uint64_t staging_bytes, std::uint64_t spin_ns);
@@ -95,7 +115,7 @@ class Shard {
   void wake_due();
 
   Seams seams_;
-  const std::uint64_t spin_ns_;
+  Spin spin_;
   PosixFileIo file_io_;
   StagingPool staging_;
   std::uint64_t now_ns_ = 0;

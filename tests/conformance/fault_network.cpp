@@ -180,7 +180,7 @@ std::size_t FaultNetwork::give_events(std::span<NetworkEvent> out) {
   std::size_t count = 0;
   any_to_tell_ = false;
   for (auto& [id, socket] : sockets_) {
-    if (!socket.to_tell || stopped(socket)) {
+    if (!socket.to_tell || (stopped(socket) && !socket.dead)) {
       continue;
     }
     if (count == out.size()) {

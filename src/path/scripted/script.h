@@ -61,6 +61,8 @@ public:
 
   /// Asked once a slice, when it is submitted. Empty: the default fate, with `hold`.
   std::function<Fate(const Slice&)> decide;
+  /// What the consumer asks the owner for instead: a peer that asks for what it was never told of.
+  std::function<void(Slice&)> forge;
   /// For slices that nobody decides about.
   Hold hold = Hold::no;
   /// Cancelling is heard and not acted on: the slices end when they are released.

@@ -63,9 +63,13 @@ void ScriptedLink::run(const Pending& pending) {
   const Fate& fate = pending.fate;
   const std::uint32_t moved = std::min(fate.moved_bytes, slice.length_bytes);
   const std::uint32_t confirmed = std::min(fate.confirmed_bytes, moved);
+  Slice asked = slice;
+  if (script_.forge) {
+    script_.forge(asked);
+  }
   Completion end;
   end.confirmed_bytes = confirmed;
-  if (auto refused = script_.move(lane_, slice, moved)) {
+  if (auto refused = script_.move(lane_, asked, moved)) {
     end.confirmed_bytes = 0;
     end.error = std::move(refused);
   } else if (confirmed < slice.length_bytes) {

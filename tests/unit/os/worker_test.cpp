@@ -121,13 +121,13 @@ TEST(ThreadedWorker, one_thread_runs_jobs_in_the_order_of_posting) {
 
 TEST(ThreadedWorker, a_job_may_free_itself_when_it_is_finished) {
   struct SelfOwned final : Job {
-    explicit SelfOwned(std::atomic<int>& ended) : ended_(ended) {}
+    explicit SelfOwned(std::atomic<int>& count) : ended(count) {}
     void run() override {}
     void finished() override {
-      ++ended_;
+      ++ended;
       delete this;
     }
-    std::atomic<int>& ended_;
+    std::atomic<int>& ended;
   };
   std::atomic<int> ended = 0;
   auto worker = threaded(2, 64);
@@ -141,6 +141,7 @@ TEST(ThreadedWorker, a_job_may_free_itself_when_it_is_finished) {
 TEST(ThreadedWorker, many_threads_may_post_and_every_accepted_job_is_handed_back_once) {
   auto worker = threaded(3, 8);
   std::vector<std::thread> posters;
+  posters.reserve(4);
   std::vector<std::vector<std::unique_ptr<TestJob>>> accepted(4);
   for (auto& mine : accepted) {
     posters.emplace_back([&worker, &mine] {

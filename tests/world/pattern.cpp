@@ -1,0 +1,59 @@
+#include "world/pattern.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace wherry::world {
+namespace {
+
+constexpr std::size_t word_bytes = 8;
+using Word = std::array<std::byte, word_bytes>;
+
+Word pattern_word(WriterId writer, std::uint64_t index) {
+  std::uint64_t z = (std::uint64_t{writer} << 40) ^ index;
+  z = (z + 0x9e3779b97f4a7c15ULL) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 29)) * 0x94d049bb133111ebULL;
+  z ^= z >> 32;
+  Word word;
+  for (std::size_t i = 0; i < word_bytes; ++i) {
+    word[i] = static_cast<std::byte>(z >> (8 * i));
+  }
+  return word;
+}
+
+} // namespace
+
+std::byte pattern_byte(WriterId writer, std::uint64_t position) {
+  return pattern_word(writer, position / word_bytes)[position % word_bytes];
+}
+
+void fill_pattern(WriterId writer, std::uint64_t position, std::span<std::byte> out) {
+  while (!out.empty()) {
+    const Word word = pattern_word(writer, position / word_bytes);
+    const std::size_t skip = position % word_bytes;
+    const std::size_t count = std::min(word_bytes - skip, out.size());
+    std::memcpy(out.data(), word.data() + skip, count);
+    position += count;
+    out = out.subspan(count);
+  }
+}
+
+std::size_t match_pattern(WriterId writer, std::uint64_t position,
+                          std::span<const std::byte> bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const Word word = pattern_word(writer, (position + done) / word_bytes);
+    const std::size_t skip = (position + done) % word_bytes;
+    const std::size_t count = std::min(word_bytes - skip, bytes.size() - done);
+    if (std::memcmp(bytes.data() + done, word.data() + skip, count) != 0) {
+      const auto pair = std::mismatch(word.begin() + skip, word.begin() + skip + count,
+                                      bytes.data() + done);
+      return done + static_cast<std::size_t>(pair.first - (word.begin() + skip));
+    }
+    done += count;
+  }
+  return done;
+}
+
+} // namespace wherry::world
