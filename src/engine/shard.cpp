@@ -32,7 +32,7 @@ Shard::Shard(const Seams& seams, std::uint64_t staging_bytes, std::uint64_t spin
     : seams_(seams),
       spin_(spin_ns),
       file_io_(*seams.worker, [this] { notify(); }),
-      staging_(wire::segment_bytes_max, std::max<std::uint64_t>(staging_bytes / wire::segment_bytes_max, 1)),
+      staging_(wire::segment_bytes_max, std::max<std::uint64_t>(staging_bytes / wire::segment_bytes_max, 2)),
       events_(events_max) {
   now_ns_ = seams_.clock->now_ns();
 }

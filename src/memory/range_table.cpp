@@ -154,20 +154,18 @@ Result<LeasedBytes> RangeTable::lease_for_peer(std::uint64_t id) {
 void RangeTable::release(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   Range* range = ranges_.find(id);
-  WHERRY_ASSERT(range != nullptr);
-  WHERRY_ASSERT(range->leases > 0 && leases_ > 0);
+  WHERRY_ASSERT(range != nullptr && range->leases > range->peer_leases);
   --range->leases;
   --leases_;
 }
 
 void RangeTable::release_for_peer(std::uint64_t id) {
-  {
-    const std::lock_guard lock(mutex_);
-    Range* range = ranges_.find(id);
-    WHERRY_ASSERT(range != nullptr && range->peer_leases > 0);
-    --range->peer_leases;
-  }
-  release(id);
+  const std::lock_guard lock(mutex_);
+  Range* range = ranges_.find(id);
+  WHERRY_ASSERT(range != nullptr && range->peer_leases > 0);
+  --range->peer_leases;
+  --range->leases;
+  --leases_;
 }
 
 std::uint64_t RangeTable::peer_leases(std::uint64_t id) const {

@@ -56,8 +56,8 @@ public:
   RangeTable(const RangeTable&) = delete;
   RangeTable& operator=(const RangeTable&) = delete;
 
-  /// Errors: invalid_argument (zero length, null, wrap-around, remote_read_write but not writable),
-  /// resource_exhausted (names the budget).
+  /// Errors: invalid_argument (memory of zero bytes, null, wrap-around, remote_read_write but not
+  /// writable), resource_exhausted (names the budget).
   Result<std::uint64_t> add(RangeSpec spec);
 
   struct Facts {
@@ -75,6 +75,7 @@ public:
   /// A lease for a peer's operation: also while the range is retiring but not yet revoked.
   /// Visibility and bounds are the caller's to check (source/). Error: range_withdrawn.
   Result<LeasedBytes> lease_for_peer(std::uint64_t id);
+  /// Each kind of lease is given back by its own call.
   void release(std::uint64_t id);
   void release_for_peer(std::uint64_t id);
 
@@ -87,7 +88,7 @@ public:
   /// another thread is just erasing it. True, also for an id that is gone: all that it held is
   /// gone.
   bool try_erase(std::uint64_t id);
-  std::uint64_t leases(std::uint64_t id) const;
+  std::uint64_t leases(std::uint64_t id) const; ///< Of both kinds.
   std::uint64_t peer_leases(std::uint64_t id) const;
 
   Result<void> set_budget(std::uint32_t registrations, std::uint64_t registered_bytes);

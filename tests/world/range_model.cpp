@@ -81,7 +81,6 @@ std::span<RangeModel::Cell> RangeModel::cut(std::uint64_t offset, std::uint64_t 
 
 void RangeModel::write_begins(WriterId writer, std::uint64_t offset, std::uint64_t length,
                               Moment now) {
-  WHERRY_ASSERT(!frozen_);
   last_writer_ = std::max(last_writer_, writer);
   for (Cell& cell : cut(offset, length)) {
     cell.candidates.push_back(
@@ -252,7 +251,10 @@ ReadModel::ReadModel(RangeModel& range, std::uint64_t offset, std::uint64_t leng
   for (const RangeModel::Cell& cell : range.cut(offset, length)) {
     Piece piece{cell.begin, cell.end, {}};
     for (const auto& candidate : cell.candidates) {
-      piece.writers.push_back(candidate.writer);
+      // Whoever begins after the end of a publication must not reach it.
+      if (!range.frozen_) {
+        piece.writers.push_back(candidate.writer);
+      }
     }
     pieces_.push_back(std::move(piece));
   }
@@ -294,6 +296,11 @@ std::optional<std::string> ReadModel::check(std::uint64_t at,
     const std::uint64_t until = std::min(piece.end, end);
     if (position >= until) {
       continue;
+    }
+    if (piece.writers.empty()) {
+      return fmt::format("a READ that began when nobody could reach range {} any more brought "
+                         "bytes of it",
+                         range_.name_);
     }
     const WriterId first = piece.writers[0];
     const auto left = bytes.subspan(position - begin, until - position);

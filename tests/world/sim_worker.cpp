@@ -40,6 +40,14 @@ std::uint64_t SimWorker::next_due_ns() const {
   return std::max(jobs_.begin()->first.first, clock_.now_ns());
 }
 
+void SimWorker::hurry() {
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Job*> due;
+  for (const auto& [when, job] : jobs_) {
+    due.emplace(std::pair(std::min(when.first, clock_.now_ns()), when.second), job);
+  }
+  jobs_ = std::move(due);
+}
+
 void SimWorker::run_first() {
   Job* job = jobs_.begin()->second;
   jobs_.erase(jobs_.begin());

@@ -37,6 +37,8 @@ public:
   std::uint64_t next_due_ns() const;
   /// While held no job runs, as when every thread hangs in a call.
   void hold(bool held) { held_ = held; }
+  /// What was posted is due now, as when whoever waits for it has no more time to give.
+  void hurry();
   /// For what is posted from now on.
   void set_options(const SimWorkerOptions& options) { options_ = options; }
 

@@ -12,7 +12,7 @@ PayloadReceiver::PayloadReceiver(FileIo& files, StagingPool& staging, std::size_
 PayloadReceiver::~PayloadReceiver() {
   WHERRY_ASSERT(storing_ == 0);
   for (Staged& staged : staged_) {
-    if (staged.buffer != nullptr) staging_.give(staged.buffer);
+    if (staged.buffer != nullptr) staging_.give(staged.buffer, Staging::storing);
   }
 }
 
@@ -23,7 +23,7 @@ bool PayloadReceiver::prepare(std::size_t extents, bool any_file) {
   if (!any_file) return true;
   for (std::size_t i = 0; i < staged_max; ++i) {
     if (staged_[i].buffer != nullptr) continue;
-    staged_[i].buffer = staging_.take();
+    staged_[i].buffer = staging_.take(Staging::storing);
     if (staged_[i].buffer == nullptr) return false;
     staged_[i].used = 0;
     staged_[i].references = 1;  // The landing segment's own.
@@ -80,7 +80,7 @@ void PayloadReceiver::on_payload_end(bool checksum_ok) {
   if (current_ != 0) {
     Staged& staged = staged_[current_ - 1];
     if (--staged.references == 0) {
-      staging_.give(staged.buffer);
+      staging_.give(staged.buffer, Staging::storing);
       staged.buffer = nullptr;
     }
     current_ = 0;
@@ -128,7 +128,7 @@ void PayloadReceiver::unstage(Arrival& arrival) {
   Staged& staged = staged_[arrival.staged - 1];
   arrival.staged = 0;
   if (--staged.references > 0) return;
-  staging_.give(staged.buffer);
+  staging_.give(staged.buffer, Staging::storing);
   staged.buffer = nullptr;
 }
 
@@ -162,7 +162,7 @@ void PayloadReceiver::abandon() {
   Staged& staged = staged_[current_ - 1];
   current_ = 0;
   if (--staged.references > 0) return;
-  staging_.give(staged.buffer);
+  staging_.give(staged.buffer, Staging::storing);
   staged.buffer = nullptr;
 }
 

@@ -22,7 +22,7 @@ PayloadSender::PayloadSender(FileIo& files, StagingPool& staging, std::size_t it
 PayloadSender::~PayloadSender() {
   WHERRY_ASSERT(loading_ == 0);
   while (!loads_.empty()) {
-    if (loads_.front().buffer != nullptr) staging_.give(loads_.front().buffer);
+    if (loads_.front().buffer != nullptr) staging_.give(loads_.front().buffer, Staging::loading);
     loads_.pop();
   }
 }
@@ -43,7 +43,7 @@ void PayloadSender::load_ahead() {
       continue;
     }
     if (loads_.room() == 0) return;
-    std::byte* buffer = staging_.take();
+    std::byte* buffer = staging_.take(Staging::loading);
     if (buffer == nullptr) return;
     Load& load = loads_.push();
     load.position = load_cursor_;
@@ -59,7 +59,7 @@ void PayloadSender::load_ahead() {
     load.transfer.length_bytes = std::min(progress.item.length_bytes - progress.loaded, wire::segment_bytes_max);
     if (!files_.start(load.transfer)) {
       // The worker is full; what is there of this load is taken back.
-      staging_.give(buffer);
+      staging_.give(buffer, Staging::loading);
       load.buffer = nullptr;
       load.in_flight = false;
       load.dropped = true;
@@ -95,7 +95,7 @@ void PayloadSender::on_transfer(FileTransfer& transfer) {
 // Gives up a load that will not be sent; its item is not ended by this alone.
 void PayloadSender::drop_load(Load& load) {
   if (load.in_flight || load.committed || load.dropped) return;
-  staging_.give(load.buffer);
+  staging_.give(load.buffer, Staging::loading);
   load.buffer = nullptr;
   load.dropped = true;
   --at(load.position).loads;

@@ -96,8 +96,6 @@ TEST_F(RangeTableTest, R17_what_cannot_be_a_range_is_refused_and_leaves_nothing)
     spec.base = base;
     return spec;
   };
-  RangeSpec empty_file = spec_of(nullptr, 0);
-  empty_file.kind = RangeKind::file;
   RangeSpec not_writable = host();
   not_writable.writable = false;
   not_writable.visibility = Visibility::remote_read_write;
@@ -107,7 +105,6 @@ TEST_F(RangeTableTest, R17_what_cannot_be_a_range_is_refused_and_leaves_nothing)
     RangeSpec spec;
   } rows[] = {
       {"zero bytes", host(0)},
-      {"zero bytes of a file", std::move(empty_file)},
       {"null", spec_of(nullptr, 1)},
       {"the end wraps", spec_of(memory.data(), UINT64_MAX)},
       {"the end is one past the last address", spec_of(memory.data(), 0 - address)},
@@ -131,6 +128,15 @@ TEST_F(RangeTableTest, R17_a_file_range_has_a_length_and_no_address) {
   EXPECT_EQ(table_.facts(id)->kind, RangeKind::file);
   EXPECT_EQ(table_.lease(id, Access::read)->base, nullptr);
   table_.release(id);
+}
+
+TEST_F(RangeTableTest, R17_an_empty_file_is_a_range_of_zero_bytes) {
+  RangeSpec spec;
+  spec.kind = RangeKind::file;
+  const std::uint64_t id = add(std::move(spec));
+  EXPECT_EQ(table_.facts(id)->length_bytes, 0U);
+  EXPECT_EQ(table_.counters().registrations, 1U);
+  EXPECT_EQ(table_.counters().registered_bytes, 0U);
 }
 
 TEST_F(RangeTableTest, R17_the_same_memory_can_be_registered_twice_and_is_charged_twice) {
@@ -230,9 +236,14 @@ TEST_F(RangeTableTest, R18_each_call_in_each_state) {
     EXPECT_TRUE(peer || peer.error().code == ErrorCode::range_withdrawn);
 
     EXPECT_EQ(table_.leases(row.id), (lease ? 1U : 0U) + (peer ? 1U : 0U));
-    for (std::uint64_t leases = table_.leases(row.id); leases > 0; --leases) {
+    EXPECT_EQ(table_.peer_leases(row.id), peer ? 1U : 0U);
+    if (lease) {
       table_.release(row.id);
     }
+    if (peer) {
+      table_.release_for_peer(row.id);
+    }
+    EXPECT_EQ(table_.leases(row.id), 0U);
     const auto retire = table_.begin_retire(row.id);
     EXPECT_EQ(retire.has_value(), row.begin_retire);
     EXPECT_TRUE(retire || retire.error().code == ErrorCode::invalid_argument);
@@ -261,7 +272,8 @@ TEST_F(RangeTableTest, R27_a_lease_says_where_the_bytes_are) {
   }
   EXPECT_EQ(table_.counters().leases, 2U);
   table_.release(id);
-  table_.release(id);
+  table_.release_for_peer(id);
+  EXPECT_EQ(table_.counters().leases, 0U);
 }
 
 TEST_F(RangeTableTest, R27_what_is_not_writable_is_leased_for_reading_only) {
@@ -288,7 +300,7 @@ TEST_F(RangeTableTest, R18_a_range_is_erased_only_after_its_last_lease) {
   table_.release(id);
   EXPECT_FALSE(table_.try_erase(id));
   EXPECT_EQ(table_.counters().registrations, 1U);
-  table_.release(id);
+  table_.release_for_peer(id);
   EXPECT_EQ(table_.counters().registrations, 1U); // The last lease ends nothing by itself.
   EXPECT_TRUE(table_.try_erase(id));
   EXPECT_EQ(table_.counters().registrations, 0U);
@@ -388,7 +400,7 @@ TEST(RangeTableThreads, R18_leases_of_many_threads_and_one_retirement) {
             return;
           }
           held_after_release = held_after_release || released > 0;
-          table.release(id);
+          i == 0 ? table.release(id) : table.release_for_peer(id);
         }
       });
     }
@@ -444,6 +456,16 @@ TEST_F(RangeTableDeathTest, a_lease_is_given_back_once_and_to_a_range_that_is_th
   const std::uint64_t id = add();
   EXPECT_DEATH(table_.release(id), "broken invariant");
   EXPECT_DEATH(table_.release(0), "broken invariant");
+}
+
+TEST_F(RangeTableDeathTest, a_lease_is_given_back_as_what_it_was_taken) {
+  const std::uint64_t id = add();
+  ASSERT_TRUE(table_.lease(id, Access::read));
+  EXPECT_DEATH(table_.release_for_peer(id), "broken invariant");
+  table_.release(id);
+  ASSERT_TRUE(table_.lease_for_peer(id));
+  EXPECT_DEATH(table_.release(id), "broken invariant");
+  table_.release_for_peer(id);
 }
 
 TEST_F(RangeTableDeathTest, the_steps_of_a_retirement_are_taken_in_order) {

@@ -121,9 +121,6 @@ TEST(FrameReader, a_frame_for_which_there_is_no_room_is_offered_again) {
 
 TEST(FrameReader, R36_a_read_is_bounded_by_its_budget) {
   ChunkStream stream;
-  for (int i = 0; i < 5; ++i) {
-    stream.bytes.resize(0);
-  }
   stream.bytes = small_stream();
   stream.chunk = 40;
   FrameReader reader;
