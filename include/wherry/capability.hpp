@@ -1,12 +1,12 @@
 // What an engine can do, as separate facts (R1): built, loadable, discovered, ready.
 #pragma once
 
+#include <wherry/export.hpp>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <wherry/export.hpp>
 
 namespace wherry::inline v0 {
 
@@ -32,11 +32,11 @@ struct DeviceVerdict {
 
 struct PathCapability {
   PathKind path{};
-  Fact built;       ///< Compiled in.
-  Fact loadable;    ///< Its foreign library and every required symbol resolved.
-  Fact discovered;  ///< Devices found.
-  Fact ready;       ///< A route to the named peer exists now.
+  Fact built;      ///< Compiled in.
+  Fact loadable;   ///< Its foreign library and every required symbol resolved.
+  Fact discovered; ///< Devices found.
+  Fact ready;      ///< A route to the named peer exists now.
   std::vector<DeviceVerdict> devices;
 };
 
-}  // namespace wherry::inline v0
+} // namespace wherry::inline v0

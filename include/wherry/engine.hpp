@@ -5,6 +5,14 @@
 //   auto source = engine->publish("weights", {}, {{"layer0", *range}});
 #pragma once
 
+#include <wherry/capability.hpp>
+#include <wherry/error.hpp>
+#include <wherry/export.hpp>
+#include <wherry/options.hpp>
+#include <wherry/registration.hpp>
+#include <wherry/request.hpp>
+#include <wherry/source.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -14,29 +22,21 @@
 #include <string_view>
 #include <vector>
 
-#include <wherry/capability.hpp>
-#include <wherry/error.hpp>
-#include <wherry/export.hpp>
-#include <wherry/options.hpp>
-#include <wherry/registration.hpp>
-#include <wherry/request.hpp>
-#include <wherry/source.hpp>
-
 namespace wherry::inline v0 {
 
 class EngineCore;
 
 /// One number of a snapshot. Names follow the Prometheus conventions, without the `wherry_` prefix.
 struct Counter {
-  std::string_view name;  ///< Static.
+  std::string_view name; ///< Static.
   std::uint64_t value = 0;
-  bool gauge = false;  ///< May fall again.
+  bool gauge = false; ///< May fall again.
 };
 
 /// One engine. Movable; any thread may call it. Dropping it closes within
 /// EngineOptions::close_timeout; what remains after that is retained and logged, never freed.
 class [[nodiscard]] WHERRY_API TransferEngine {
- public:
+public:
   /// Errors: invalid_argument (an option, named), unavailable, resource_exhausted.
   static Result<TransferEngine> create(EngineOptions options = {});
 
@@ -88,8 +88,8 @@ class [[nodiscard]] WHERRY_API TransferEngine {
   /// Errors: busy (requests were not drained by the deadline; call again).
   Result<void> close(Deadline deadline);
 
- private:
-  friend class EngineAccess;  // src/engine: creates engines on other seams, for tests
+private:
+  friend class EngineAccess; // src/engine: creates engines on other seams, for tests
   explicit TransferEngine(std::shared_ptr<EngineCore> core);
   std::shared_ptr<EngineCore> core_;
 };
@@ -102,4 +102,4 @@ struct Version {
 };
 WHERRY_API Version version();
 
-}  // namespace wherry::inline v0
+} // namespace wherry::inline v0

@@ -2,20 +2,20 @@
 // is bounded by default, and shows as a counter (R43).
 #pragma once
 
+#include <wherry/export.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string_view>
 
-#include <wherry/export.hpp>
-
 namespace wherry::inline v0 {
 
 /// A point in time after which a blocking call gives up; it never ends a request (R31).
 /// A value type; measured on the steady clock.
 class Deadline {
- public:
+public:
   using Clock = std::chrono::steady_clock;
 
   static Deadline never() { return Deadline(Clock::time_point::max()); }
@@ -23,14 +23,16 @@ class Deadline {
   static Deadline at(Clock::time_point when) { return Deadline(when); }
   static Deadline after(std::chrono::nanoseconds duration) {
     const auto start = Clock::now();
-    if (duration >= Clock::time_point::max() - start) return never();
+    if (duration >= Clock::time_point::max() - start) {
+      return never();
+    }
     return Deadline(start + duration);
   }
 
   bool is_never() const { return when_ == Clock::time_point::max(); }
   Clock::time_point when() const { return when_; }
 
- private:
+private:
   explicit Deadline(Clock::time_point when) : when_(when) {}
   Clock::time_point when_;
 };
@@ -53,22 +55,23 @@ struct TcpConfig {
   std::chrono::milliseconds peer_stall_timeout{30'000};
   /// How long connecting, and each exchange of a handshake, may take.
   std::chrono::milliseconds connect_timeout{5'000};
-  /// How long, at most, a thread polls for the next bytes before it sleeps; less where that was in vain.
+  /// How long, at most, a thread polls for the next bytes before it sleeps; less where that was in
+  /// vain.
   std::chrono::microseconds spin{50};
 };
 
 /// Bounds on what peers and callers can make an engine hold.
 struct Limits {
-  std::uint32_t registrations = 1'200'000;         ///< MR copies: one a range without rdma (R13).
-  std::uint64_t registered_bytes = 1ULL << 50;    ///< Copies times length (R13).
-  std::uint32_t requests = 4096;                   ///< Requests that are not yet drained.
-  std::uint64_t operations = 1ULL << 20;           ///< Operations of these requests.
-  std::uint64_t staging_bytes = 64ULL << 20;      ///< Buffers between sockets and files.
-  std::uint32_t open_files = 256;                  ///< File ranges are opened on demand.
-  std::uint32_t sessions = 1024;                   ///< Sessions that peers have with our sources.
-  std::uint32_t handshakes = 128;                  ///< Connections that have not yet said who they are.
+  std::uint32_t registrations = 1'200'000;     ///< MR copies: one a range without rdma (R13).
+  std::uint64_t registered_bytes = 1ULL << 50; ///< Copies times length (R13).
+  std::uint32_t requests = 4096;               ///< Requests that are not yet drained.
+  std::uint64_t operations = 1ULL << 20;       ///< Operations of these requests.
+  std::uint64_t staging_bytes = 64ULL << 20;   ///< Buffers between sockets and files.
+  std::uint32_t open_files = 256;              ///< File ranges are opened on demand.
+  std::uint32_t sessions = 1024;               ///< Sessions that peers have with our sources.
+  std::uint32_t handshakes = 128;              ///< Connections that have not yet said who they are.
   std::uint32_t lanes_per_session = 64;
-  std::uint32_t unsettled_writes = 1024;           ///< Remembered per open source (R29).
+  std::uint32_t unsettled_writes = 1024; ///< Remembered per open source (R29).
 };
 
 struct EngineOptions {
@@ -88,4 +91,4 @@ struct EngineOptions {
   std::function<void()> on_idle{};
 };
 
-}  // namespace wherry::inline v0
+} // namespace wherry::inline v0

@@ -1,15 +1,15 @@
 // Registered ranges of memory and of files.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string_view>
-
 #include <wherry/capability.hpp>
 #include <wherry/error.hpp>
 #include <wherry/export.hpp>
 #include <wherry/options.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
 
 namespace wherry::inline v0 {
 
@@ -45,14 +45,15 @@ struct FileOptions {
 
 /// What retire() did besides ending the range.
 struct Retired {
-  std::uint32_t sessions_cut = 0;  ///< Sessions whose lanes were ended because they did not acknowledge.
+  std::uint32_t sessions_cut =
+      0; ///< Sessions whose lanes were ended because they did not acknowledge.
 };
 
 /// A registered range. Movable, not copyable; any thread may use it, one at a time. Dropping it
 /// starts its retirement in the background and ends nothing: the memory may be reused only after
 /// retire() said ok, or when keep_alive is released.
 class [[nodiscard]] WHERRY_API Registration {
- public:
+public:
   Registration(Registration&& other) noexcept;
   Registration& operator=(Registration&& other) noexcept;
   Registration(const Registration&) = delete;
@@ -69,10 +70,10 @@ class [[nodiscard]] WHERRY_API Registration {
   /// Errors: busy (requests still hold the range; call again), unquiesced.
   Result<Retired> retire(Deadline deadline);
 
- private:
+private:
   friend class TransferEngine;
-  Registration(std::shared_ptr<EngineCore> core, std::uint64_t id, std::uint64_t length, RangeKind kind,
-               Visibility visibility);
+  Registration(std::shared_ptr<EngineCore> core, std::uint64_t id, std::uint64_t length,
+               RangeKind kind, Visibility visibility);
 
   std::shared_ptr<EngineCore> core_;
   std::uint64_t id_ = 0;
@@ -81,4 +82,4 @@ class [[nodiscard]] WHERRY_API Registration {
   Visibility visibility_ = Visibility::local_only;
 };
 
-}  // namespace wherry::inline v0
+} // namespace wherry::inline v0

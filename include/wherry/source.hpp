@@ -1,6 +1,12 @@
 // Sources: what an owner publishes, and what a consumer opens.
 #pragma once
 
+#include <wherry/error.hpp>
+#include <wherry/export.hpp>
+#include <wherry/options.hpp>
+#include <wherry/registration.hpp>
+#include <wherry/request.hpp>
+
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -13,12 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include <wherry/error.hpp>
-#include <wherry/export.hpp>
-#include <wherry/options.hpp>
-#include <wherry/registration.hpp>
-#include <wherry/request.hpp>
-
 namespace wherry::inline v0 {
 
 class EngineCore;
@@ -26,9 +26,9 @@ class TransferEngine;
 
 /// `wherry://HOST:PORT/NAME?epoch=E`. IPv6 hosts stand in brackets; the name is percent-encoded.
 struct WHERRY_API SourceReference {
-  std::string host;  ///< Without brackets.
+  std::string host; ///< Without brackets.
   std::uint16_t port = 0;
-  std::string name;  ///< Raw bytes, 1 to 4095, without NUL.
+  std::string name; ///< Raw bytes, 1 to 4095, without NUL.
   std::optional<std::uint64_t> epoch{};
 
   /// Errors: invalid_argument, which names the part that is wrong.
@@ -49,7 +49,8 @@ struct SourceOptions {
   std::string listen = "127.0.0.1:0";
   /// HOST:PORT that the reference names; needed where `listen` is a wildcard address.
   std::string advertise{};
-  /// Where this source's last epoch is kept; the new one is larger (R20). Without it, 52 random bits.
+  /// Where this source's last epoch is kept; the new one is larger (R20). Without it, 52 random
+  /// bits.
   std::string epoch_file{};
 };
 
@@ -57,12 +58,12 @@ struct NamedRange {
   NamedRange(std::string range_name, const Registration& range)
       : name(std::move(range_name)), registration(range.id()) {}
   std::string name;
-  std::uint64_t registration;  ///< Registration::id()
+  std::uint64_t registration; ///< Registration::id()
 };
 
 /// A published source. Dropping it withdraws its ranges and closes it, in the background.
 class [[nodiscard]] WHERRY_API Source {
- public:
+public:
   Source(Source&& other) noexcept;
   Source& operator=(Source&& other) noexcept;
   Source(const Source&) = delete;
@@ -78,7 +79,7 @@ class [[nodiscard]] WHERRY_API Source {
   /// Errors: not_found, busy (an operation of a peer still uses it; call again).
   Result<Retired> withdraw(std::string_view name, Deadline deadline);
 
- private:
+private:
   friend class TransferEngine;
   Source(std::shared_ptr<EngineCore> core, std::uint64_t id, SourceReference reference);
   std::shared_ptr<EngineCore> core_;
@@ -104,30 +105,31 @@ struct RemoteRange {
 };
 
 struct RangeDescription {
-  std::string name;  ///< Raw bytes.
+  std::string name; ///< Raw bytes.
   RemoteRange range;
-  std::optional<FileVersion> version{};  ///< For files.
-  std::vector<PathKind> routes;          ///< Offered by the owner for this range.
-  std::string evidence;  ///< How the owner reaches the bytes: "direct host memory", "staged posix file".
+  std::optional<FileVersion> version{}; ///< For files.
+  std::vector<PathKind> routes;         ///< Offered by the owner for this range.
+  std::string
+      evidence; ///< How the owner reaches the bytes: "direct host memory", "staged posix file".
 };
 
 /// One page of a source's ranges.
 struct Description {
   std::vector<RangeDescription> ranges;
-  std::optional<std::uint64_t> next{};  ///< Give it to describe() for the next page.
+  std::optional<std::uint64_t> next{}; ///< Give it to describe() for the next page.
 };
 
 /// Whether a path can serve this source from here, now.
 struct Route {
   PathKind path{};
   Fact ready;
-  std::uint32_t lanes = 0;  ///< Lanes on which an exchange has succeeded.
+  std::uint32_t lanes = 0; ///< Lanes on which an exchange has succeeded.
 };
 
 enum class SourceState : std::uint8_t {
   open,
-  lost,   ///< The session ended; the next submit opens it again, under the same binding (R21).
-  stale,  ///< The owner is another one now. For ever.
+  lost,  ///< The session ended; the next submit opens it again, under the same binding (R21).
+  stale, ///< The owner is another one now. For ever.
   closed,
 };
 WHERRY_API std::string_view to_string(SourceState state);
@@ -143,7 +145,7 @@ struct OpenOptions {
 /// An opened source. Dropping it closes the session once its requests have ended. Any thread may
 /// use it.
 class [[nodiscard]] WHERRY_API RemoteSource {
- public:
+public:
   RemoteSource(RemoteSource&& other) noexcept;
   RemoteSource& operator=(RemoteSource&& other) noexcept;
   RemoteSource(const RemoteSource&) = delete;
@@ -162,18 +164,19 @@ class [[nodiscard]] WHERRY_API RemoteSource {
   Result<RemoteRange> range(std::string_view name,
                             Deadline deadline = Deadline::after(std::chrono::seconds(30)));
   /// XXH3-128 of bytes in the owner's range, computed there (R23). Blocks.
-  Result<Digest> checksum(const RemoteRange& range, std::uint64_t offset, std::uint64_t length_bytes,
-                          Deadline deadline);
+  Result<Digest> checksum(const RemoteRange& range, std::uint64_t offset,
+                          std::uint64_t length_bytes, Deadline deadline);
 
   /// Admits the whole batch or refuses it (R27); never blocks. Errors: invalid_argument (a local
   /// range, its kind or bounds), out_of_range, access_denied, not_found, range_withdrawn (a remote
   /// one), resource_exhausted, unsettled, stale_epoch, unavailable (path).
   Result<Request> submit(std::span<const Operation> operations, const SubmitOptions& options = {});
-  Result<Request> submit(std::initializer_list<Operation> operations, const SubmitOptions& options = {}) {
+  Result<Request> submit(std::initializer_list<Operation> operations,
+                         const SubmitOptions& options = {}) {
     return submit(std::span<const Operation>(operations.begin(), operations.size()), options);
   }
 
- private:
+private:
   friend class TransferEngine;
   RemoteSource(std::shared_ptr<EngineCore> core, std::uint64_t id, SourceReference reference);
   std::shared_ptr<EngineCore> core_;
@@ -181,4 +184,4 @@ class [[nodiscard]] WHERRY_API RemoteSource {
   SourceReference reference_;
 };
 
-}  // namespace wherry::inline v0
+} // namespace wherry::inline v0

@@ -5,7 +5,8 @@
 
 namespace wherry {
 
-/// Nanoseconds of a monotonic clock with an arbitrary origin.
+/// Nanoseconds of a monotonic clock with an arbitrary origin. The real one counts as
+/// std::chrono::steady_clock does, so that a Deadline says the same moment to every clock.
 class Clock {
 public:
   virtual ~Clock() = default;

@@ -1,12 +1,12 @@
 #include "engine/control_channel.h"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
+#include "base/assert.h"
 
 #include <fmt/format.h>
 
-#include "base/assert.h"
+#include <algorithm>
+#include <array>
+#include <cerrno>
 
 namespace wherry {
 
@@ -15,12 +15,15 @@ constexpr std::size_t read_bytes = 16 * 1024;
 // A peer that does not read its answers is not read from beyond this.
 constexpr std::size_t out_high_water_bytes = 4 << 20;
 constexpr int messages_a_turn = 64;
-}  // namespace
+} // namespace
 
-// -- SocketBuffer ------------------------------------------------------------------------------------
+// -- SocketBuffer
+// ------------------------------------------------------------------------------------
 
 SocketBuffer::~SocketBuffer() {
-  if (socket_ != 0) network_.close(socket_);
+  if (socket_ != 0) {
+    network_.close(socket_);
+  }
 }
 
 SocketId SocketBuffer::release() {
@@ -82,12 +85,12 @@ bool SocketBuffer::flush() {
   return true;
 }
 
-// -- ControlChannel ----------------------------------------------------------------------------------
+// -- ControlChannel
+// ----------------------------------------------------------------------------------
 
 ControlChannel::ControlChannel(Shard& shard, SocketId socket, ControlHandler& handler,
                                std::span<const std::byte> leftover, std::uint64_t stall_timeout_ns)
-    : shard_(shard),
-      handler_(handler),
+    : shard_(shard), handler_(handler),
       buffer_(shard.network(), socket, wire::control_header_bytes + wire::control_body_bytes_max),
       stall_timeout_ns_(stall_timeout_ns) {
   token_ = shard_.add(this);
@@ -95,17 +98,24 @@ ControlChannel::ControlChannel(Shard& shard, SocketId socket, ControlHandler& ha
   buffer_.prepend(leftover);
 }
 
-ControlChannel::~ControlChannel() { shard_.remove(token_); }
+ControlChannel::~ControlChannel() {
+  shard_.remove(token_);
+}
 
 void ControlChannel::greet_owner() {
   expects_preamble_ = true;
-  buffer_.send(wire::encode(wire::Preamble{wire::protocol_version, wire::Role::control_consumer, wire::Security::none}));
+  buffer_.send(wire::encode(
+      wire::Preamble{wire::protocol_version, wire::Role::control_consumer, wire::Security::none}));
 }
 
-void ControlChannel::send(const wire::ControlMessage& message) { send_raw(wire::encode(message)); }
+void ControlChannel::send(const wire::ControlMessage& message) {
+  send_raw(wire::encode(message));
+}
 
 void ControlChannel::send_raw(std::span<const std::byte> bytes) {
-  if (closed_ || closing_) return;
+  if (closed_ || closing_) {
+    return;
+  }
   buffer_.send(bytes);
   shard_.activate(token_);
 }
@@ -116,16 +126,23 @@ void ControlChannel::close_after_flush() {
 }
 
 bool ControlChannel::progress(std::uint64_t now_ns) {
-  if (closed_) return false;
+  if (closed_) {
+    return false;
+  }
   bool moved = false;
   const std::size_t pending = buffer_.out_pending();
   if (!closing_) {
     const bool alive = buffer_.fill();
-    for (int i = 0; i < messages_a_turn && !closed_ && buffer_.out_pending() < out_high_water_bytes; ++i) {
-      if (!take_one()) break;
+    for (int i = 0; i < messages_a_turn && !closed_ && buffer_.out_pending() < out_high_water_bytes;
+         ++i) {
+      if (!take_one()) {
+        break;
+      }
       moved = true;
     }
-    if (closed_) return false;
+    if (closed_) {
+      return false;
+    }
     // What came before the end has been taken, unless it was too much for one turn.
     if (!alive && !moved) {
       close(buffer_.error());
@@ -142,7 +159,9 @@ bool ControlChannel::progress(std::uint64_t now_ns) {
     closed_ = true;
     return false;
   }
-  if (buffer_.out_pending() == 0 || buffer_.out_pending() < pending) stuck_since_ns_ = never_ns;
+  if (buffer_.out_pending() == 0 || buffer_.out_pending() < pending) {
+    stuck_since_ns_ = never_ns;
+  }
   if (buffer_.out_pending() > 0) {
     stuck_since_ns_ = std::min(stuck_since_ns_, now_ns);
     if (now_ns - stuck_since_ns_ >= stall_timeout_ns_) {
@@ -157,22 +176,29 @@ bool ControlChannel::progress(std::uint64_t now_ns) {
 }
 
 std::uint64_t ControlChannel::next_deadline_ns() const {
-  return closed_ || stuck_since_ns_ == never_ns ? never_ns : add_ns(stuck_since_ns_, stall_timeout_ns_);
+  return closed_ || stuck_since_ns_ == never_ns ? never_ns
+                                                : add_ns(stuck_since_ns_, stall_timeout_ns_);
 }
 
 bool ControlChannel::take_preamble() {
   const auto prefix = buffer_.in().first(std::min(buffer_.in().size(), wire::preamble_bytes));
-  if (prefix.empty()) return false;
+  if (prefix.empty()) {
+    return false;
+  }
   if (!wire::may_be_preamble(prefix)) {
     close(wire::not_a_preamble(prefix));
     return false;
   }
-  if (prefix.size() < wire::preamble_bytes) return false;
+  if (prefix.size() < wire::preamble_bytes) {
+    return false;
+  }
   auto preamble = wire::decode_preamble(prefix.first<wire::preamble_bytes>());
-  if (preamble && (preamble->role != wire::Role::control_owner || preamble->security != wire::Security::none)) {
-    preamble = fail(ErrorCode::protocol_mismatch,
-                    fmt::format("the peer answered in role {} and security mode {}", static_cast<int>(preamble->role),
-                                static_cast<int>(preamble->security)));
+  if (preamble &&
+      (preamble->role != wire::Role::control_owner || preamble->security != wire::Security::none)) {
+    preamble =
+        fail(ErrorCode::protocol_mismatch,
+             fmt::format("the peer answered in role {} and security mode {}",
+                         static_cast<int>(preamble->role), static_cast<int>(preamble->security)));
   }
   if (!preamble) {
     close(preamble.error());
@@ -184,15 +210,22 @@ bool ControlChannel::take_preamble() {
 }
 
 bool ControlChannel::take_one() {
-  if (expects_preamble_) return take_preamble();
-  if (buffer_.in().size() < wire::control_header_bytes) return false;
+  if (expects_preamble_) {
+    return take_preamble();
+  }
+  if (buffer_.in().size() < wire::control_header_bytes) {
+    return false;
+  }
   auto header = wire::decode_control_header(buffer_.in().first<wire::control_header_bytes>());
   if (!header) {
     close(header.error());
     return false;
   }
-  if (buffer_.in().size() < wire::control_header_bytes + header->body_bytes) return false;
-  auto message = wire::decode_control(*header, buffer_.in().subspan(wire::control_header_bytes, header->body_bytes));
+  if (buffer_.in().size() < wire::control_header_bytes + header->body_bytes) {
+    return false;
+  }
+  auto message = wire::decode_control(
+      *header, buffer_.in().subspan(wire::control_header_bytes, header->body_bytes));
   if (!message) {
     close(message.error());
     return false;
@@ -207,4 +240,4 @@ void ControlChannel::close(const Error& why) {
   handler_.on_control_closed(why);
 }
 
-}  // namespace wherry
+} // namespace wherry

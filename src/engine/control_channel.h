@@ -1,19 +1,19 @@
 // Sockets that carry handshakes and control documents: buffered, small, bounded.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "engine/shard.h"
 #include "wire/control.h"
 #include "wire/preamble.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
 
 namespace wherry {
 
 /// Bytes in and out of a socket that it owns.
 class SocketBuffer {
- public:
+public:
   SocketBuffer(Network& network, SocketId socket, std::size_t in_max)
       : network_(network), socket_(socket), in_max_(in_max) {}
   ~SocketBuffer();
@@ -24,13 +24,18 @@ class SocketBuffer {
     readable_ |= event.readable || event.hangup;
     writable_ |= event.writable || event.hangup;
   }
-  /// Reads until there is nothing more or `in_max` bytes are here. False: the stream ended; see error().
+  /// Reads until there is nothing more or `in_max` bytes are here. False: the stream ended; see
+  /// error().
   bool fill();
   std::span<const std::byte> in() const { return std::span(in_).subspan(in_begin_); }
   void consume(std::size_t bytes);
   /// Bytes that were read before, in front.
-  void prepend(std::span<const std::byte> bytes) { in_.insert(in_.begin(), bytes.begin(), bytes.end()); }
-  void send(std::span<const std::byte> bytes) { out_.insert(out_.end(), bytes.begin(), bytes.end()); }
+  void prepend(std::span<const std::byte> bytes) {
+    in_.insert(in_.begin(), bytes.begin(), bytes.end());
+  }
+  void send(std::span<const std::byte> bytes) {
+    out_.insert(out_.end(), bytes.begin(), bytes.end());
+  }
   /// Writes what can be written. False: the stream broke.
   bool flush();
   std::size_t out_pending() const { return out_.size() - out_begin_; }
@@ -42,7 +47,7 @@ class SocketBuffer {
   SocketId release();
   std::uint64_t received() const { return received_; }
 
- private:
+private:
   Network& network_;
   SocketId socket_;
   std::size_t in_max_;
@@ -58,7 +63,7 @@ class SocketBuffer {
 
 /// What a session does with its control connection.
 class ControlHandler {
- public:
+public:
   virtual ~ControlHandler() = default;
   virtual void on_message(wire::ControlMessage& message) = 0;
   /// Once; the channel is dead.
@@ -67,9 +72,9 @@ class ControlHandler {
 
 /// A control connection behind its preambles. Owned by its session.
 class ControlChannel final : public Endpoint {
- public:
-  ControlChannel(Shard& shard, SocketId socket, ControlHandler& handler, std::span<const std::byte> leftover,
-                 std::uint64_t stall_timeout_ns);
+public:
+  ControlChannel(Shard& shard, SocketId socket, ControlHandler& handler,
+                 std::span<const std::byte> leftover, std::uint64_t stall_timeout_ns);
   ~ControlChannel() override;
 
   /// For a consumer: sends ours, and expects the owner's.
@@ -85,7 +90,7 @@ class ControlChannel final : public Endpoint {
   bool progress(std::uint64_t now_ns) override;
   std::uint64_t next_deadline_ns() const override;
 
- private:
+private:
   bool take_one();
   bool take_preamble();
   void close(const Error& why);
@@ -101,4 +106,4 @@ class ControlChannel final : public Endpoint {
   bool closed_ = false;
 };
 
-}  // namespace wherry
+} // namespace wherry

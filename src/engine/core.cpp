@@ -1,12 +1,12 @@
 #include "engine/core.h"
 
-#include <algorithm>
-#include <chrono>
+#include "base/assert.h"
+#include "os/memory_probe.h"
 
 #include <fmt/format.h>
 
-#include "base/assert.h"
-#include "os/memory_probe.h"
+#include <algorithm>
+#include <chrono>
 
 namespace wherry::inline v0 {
 
@@ -25,17 +25,16 @@ std::uint64_t ns(std::chrono::nanoseconds duration) {
   return duration.count() > 0 ? static_cast<std::uint64_t>(duration.count()) : 0;
 }
 
-std::uint64_t clock_now(void* clock) { return static_cast<Clock*>(clock)->now_ns(); }
+std::uint64_t clock_now(void* clock) {
+  return static_cast<Clock*>(clock)->now_ns();
+}
 
-}  // namespace
+} // namespace
 
 EngineCore::EngineCore(EngineOptions options, Seams seams)
-    : options_(std::move(options)),
-      seams_(std::move(seams)),
-      log_(options_.log),
+    : options_(std::move(options)), seams_(std::move(seams)), log_(options_.log),
       self_(random_engine_id(*seams_.random)),
-      file_cache_(*seams_.files, options_.limits.open_files),
-      ranges_(options_.limits),
+      file_cache_(*seams_.files, options_.limits.open_files), ranges_(options_.limits),
       request_budgets_(options_.limits),
       shard_(seams_, options_.limits.staging_bytes,
              static_cast<std::uint64_t>(std::chrono::nanoseconds(options_.tcp.spin).count())),
@@ -44,7 +43,9 @@ EngineCore::EngineCore(EngineOptions options, Seams seams)
   shard_.on_turn = [this](std::uint64_t now_ns) { return on_turn(now_ns); };
   shard_.next_deadline_ns = [this] {
     std::uint64_t earliest = never_ns;
-    for (const auto& remote : running_remotes_) earliest = std::min(earliest, remote->next_deadline_ns());
+    for (const auto& remote : running_remotes_) {
+      earliest = std::min(earliest, remote->next_deadline_ns());
+    }
     return earliest;
   };
   shard_.has_inbox = [this] { return has_inbox() || leader_.wanted() || leader_.stopping(); };
@@ -52,11 +53,15 @@ EngineCore::EngineCore(EngineOptions options, Seams seams)
 
 EngineCore::~EngineCore() {
   leader_.stop();
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
 }
 
 void EngineCore::start() {
-  if (options_.threads > 0) thread_ = std::thread([this] { run_thread(); });
+  if (options_.threads > 0) {
+    thread_ = std::thread([this] { run_thread(); });
+  }
 }
 
 Error EngineCore::closed_error() {
@@ -66,23 +71,26 @@ Error EngineCore::closed_error() {
   return error;
 }
 
-std::uint64_t EngineCore::to_ns(Deadline deadline) const {
-  if (deadline.is_never()) return never_ns;
-  const auto left = deadline.when() == Deadline::Clock::time_point::min() ? std::chrono::nanoseconds(0)
-                                                                         : deadline.when() - Deadline::Clock::now();
-  return add_ns(seams_.clock->now_ns(), ns(left));
+// The clock seam counts as Deadline::Clock does; a time before its origin is long past.
+std::uint64_t EngineCore::to_ns(Deadline deadline) {
+  return deadline.is_never() ? never_ns : ns(deadline.when().time_since_epoch());
 }
 
-// -- leading -----------------------------------------------------------------------------------------
+// -- leading
+// -----------------------------------------------------------------------------------------
 
 void EngineCore::run_thread() {
   while (leader_.lead_as_engine()) {
-    while (!leader_.wanted() && !leader_.stopping()) shard_.turn(never_ns);
+    while (!leader_.wanted() && !leader_.stopping()) {
+      shard_.turn(never_ns);
+    }
     leader_.give_up_as_engine();
   }
 }
 
-void EngineCore::give_up_lead(bool attention) { leader_.give_up(attention && options_.threads > 0); }
+void EngineCore::give_up_lead(bool attention) {
+  leader_.give_up(attention && options_.threads > 0);
+}
 
 template <class F>
 auto EngineCore::lead(F&& f) {
@@ -97,7 +105,9 @@ auto EngineCore::lead(F&& f) {
 void EngineCore::turn_once(std::uint64_t deadline_ns) {
   if (options_.threads == 0 && options_.on_idle) {
     // The clock may stand still until on_idle moves it: nothing here sleeps.
-    if (!shard_.turn(0)) options_.on_idle();
+    if (!shard_.turn(0)) {
+      options_.on_idle();
+    }
     return;
   }
   shard_.turn(deadline_ns);
@@ -106,8 +116,12 @@ void EngineCore::turn_once(std::uint64_t deadline_ns) {
 template <class Done>
 bool EngineCore::wait_until(std::uint64_t deadline_ns, Done&& done) {
   for (;;) {
-    if (done()) return true;
-    if (!leader_.lead(done, deadline_ns, clock_now, seams_.clock.get())) return done();
+    if (done()) {
+      return true;
+    }
+    if (!leader_.lead(done, deadline_ns, clock_now, seams_.clock.get())) {
+      return done();
+    }
     bool over = done();
     while (!over && !leader_.wanted()) {
       if (seams_.clock->now_ns() >= deadline_ns) {
@@ -118,7 +132,9 @@ bool EngineCore::wait_until(std::uint64_t deadline_ns, Done&& done) {
       over = done();
     }
     give_up_lead(over && (owner_.serves() || outstanding_.load(std::memory_order_relaxed) > 0));
-    if (over) return true;
+    if (over) {
+      return true;
+    }
   }
 }
 
@@ -127,28 +143,38 @@ template <class Done>
 bool EngineCore::drive_until(std::uint64_t deadline_ns, Done&& done) {
   while (!lead(done)) {
     const std::uint64_t now_ns = seams_.clock->now_ns();
-    if (now_ns >= deadline_ns) return false;
+    if (now_ns >= deadline_ns) {
+      return false;
+    }
     lead([&] { turn_once(std::min(deadline_ns, add_ns(now_ns, 1'000'000))); });
   }
   return true;
 }
 
 bool EngineCore::progress() {
-  if (!leader_.try_lead()) return false;
+  if (!leader_.try_lead()) {
+    return false;
+  }
   const bool moved = shard_.turn(0);
   give_up_lead(false);
   return moved;
 }
 
 void EngineCore::help() {
-  if (!leader_.try_lead()) return;
+  if (!leader_.try_lead()) {
+    return;
+  }
   shard_.turn(0);
   give_up_lead(false);
 }
 
-std::uint64_t EngineCore::earliest_deadline_ns() { return shard_.earliest_deadline(); }
+std::uint64_t EngineCore::earliest_deadline_ns() {
+  return shard_.earliest_deadline();
+}
 
-bool EngineCore::has_inbox() { return inbox_.load(std::memory_order_seq_cst); }
+bool EngineCore::has_inbox() {
+  return inbox_.load(std::memory_order_seq_cst);
+}
 
 void EngineCore::command(UniqueFunction<void()> command) {
   {
@@ -160,7 +186,9 @@ void EngineCore::command(UniqueFunction<void()> command) {
 }
 
 bool EngineCore::take_inbox() {
-  if (!has_inbox()) return false;
+  if (!has_inbox()) {
+    return false;
+  }
   std::vector<UniqueFunction<void()>> commands;
   {
     const std::lock_guard lock(inbox_mutex_);
@@ -172,14 +200,18 @@ bool EngineCore::take_inbox() {
     const auto found = std::find_if(running_remotes_.begin(), running_remotes_.end(),
                                     [&](const auto& r) { return r->id() == request->remote; });
     if (found == running_remotes_.end()) {
-      end_orphan(*request);  // Submitted while the engine, or the handle, was being closed.
+      end_orphan(*request); // Submitted while the engine, or the handle, was being closed.
       continue;
     }
     (*found)->add(*request);
-    if (request->cancel_asked) (*found)->cancel(*request);
+    if (request->cancel_asked) {
+      (*found)->cancel(*request);
+    }
   }
   taking_.clear();
-  for (auto& command : commands) command();
+  for (auto& command : commands) {
+    command();
+  }
   return true;
 }
 
@@ -196,23 +228,35 @@ void EngineCore::end_orphan(RequestState& request) {
 
 bool EngineCore::on_turn(std::uint64_t now_ns) {
   bool moved = take_inbox();
-  for (std::size_t i = 0; i < running_remotes_.size(); ++i) moved |= running_remotes_[i]->turn(now_ns);
+  for (std::size_t i = 0; i < running_remotes_.size(); ++i) {
+    moved |= running_remotes_[i]->turn(now_ns);
+  }
   std::erase_if(running_remotes_, [&](const std::shared_ptr<Remote>& remote) {
-    if (!remote->gone()) return false;
+    if (!remote->gone()) {
+      return false;
+    }
     const std::lock_guard lock(remotes_mutex_);
     remotes_.erase(remote->id());
     return true;
   });
   moved |= owner_.turn(now_ns);
-  if (!retirements_.empty()) moved |= progress_retirements();
-  if (moved) leader_.tell_followers();
+  if (!retirements_.empty()) {
+    moved |= progress_retirements();
+  }
+  if (moved) {
+    leader_.tell_followers();
+  }
   return moved;
 }
 
-// -- registrations -----------------------------------------------------------------------------------
+// -- registrations
+// -----------------------------------------------------------------------------------
 
-Result<EngineCore::Registered> EngineCore::register_memory(std::span<std::byte> bytes, RegisterOptions options) {
-  if (closed_) return fail(closed_error());
+Result<EngineCore::Registered> EngineCore::register_memory(std::span<std::byte> bytes,
+                                                           RegisterOptions options) {
+  if (closed_) {
+    return fail(closed_error());
+  }
   RangeSpec spec;
   spec.base = bytes.data();
   spec.length_bytes = bytes.size();
@@ -224,22 +268,28 @@ Result<EngineCore::Registered> EngineCore::register_memory(std::span<std::byte> 
     if (auto facts = probe_memory(bytes)) {
       if (!facts->readable) {
         return fail(ErrorCode::invalid_argument,
-                    fmt::format("the memory at {}, {} bytes, is {}", fmt::ptr(bytes.data()), bytes.size(),
-                                facts->mapped ? "not readable" : "not mapped"));
+                    fmt::format("the memory at {}, {} bytes, is {}", fmt::ptr(bytes.data()),
+                                bytes.size(), facts->mapped ? "not readable" : "not mapped"));
       }
       spec.writable = facts->writable;
     }
   }
   auto id = ranges_.add(std::move(spec));
-  if (!id) return fail(id.error());
+  if (!id) {
+    return fail(id.error());
+  }
   return Registered{*id, bytes.size()};
 }
 
-Result<EngineCore::Registered> EngineCore::register_file(const std::string& path, const FileOptions& options) {
-  if (closed_) return fail(closed_error());
+Result<EngineCore::Registered> EngineCore::register_file(const std::string& path,
+                                                         const FileOptions& options) {
+  if (closed_) {
+    return fail(closed_error());
+  }
   if (options.engine != PathKind::automatic && options.engine != PathKind::posix) {
     return fail(ErrorCode::unavailable,
-                fmt::format("{}: the file engine {} is not built; built is: posix", path, to_string(options.engine)));
+                fmt::format("{}: the file engine {} is not built; built is: posix", path,
+                            to_string(options.engine)));
   }
   PosixFileSpec file;
   file.path = path;
@@ -247,7 +297,9 @@ Result<EngineCore::Registered> EngineCore::register_file(const std::string& path
   file.offset = options.offset;
   file.length_bytes = options.length;
   auto opened = open_posix_file(file_cache_, file);
-  if (!opened) return fail(opened.error());
+  if (!opened) {
+    return fail(opened.error());
+  }
   RangeSpec spec;
   spec.kind = RangeKind::file;
   spec.length_bytes = opened->length_bytes;
@@ -255,23 +307,28 @@ Result<EngineCore::Registered> EngineCore::register_file(const std::string& path
   spec.writable = file.writable;
   spec.native = std::move(opened->file);
   auto id = ranges_.add(std::move(spec));
-  if (!id) return fail(id.error());
+  if (!id) {
+    return fail(id.error());
+  }
   return Registered{*id, opened->length_bytes};
 }
 
-Result<void> EngineCore::set_registration_budget(std::uint32_t registrations, std::uint64_t registered_bytes) {
+Result<void> EngineCore::set_registration_budget(std::uint32_t registrations,
+                                                 std::uint64_t registered_bytes) {
   return ranges_.set_budget(registrations, registered_bytes);
 }
 
 // R18, steps 1 and 2. The leader's.
 std::shared_ptr<EngineCore::Retirement> EngineCore::begin_retirement(std::uint64_t registration) {
   for (const auto& under_way : retirements_) {
-    if (under_way->registration == registration) return under_way;
+    if (under_way->registration == registration) {
+      return under_way;
+    }
   }
   auto retirement = std::make_shared<Retirement>();
   retirement->registration = registration;
   if (!ranges_.begin_retire(registration)) {
-    retirement->over = true;  // Gone already.
+    retirement->over = true; // Gone already.
     return retirement;
   }
   retirement->recalls = owner_.recall_registration(registration);
@@ -283,9 +340,13 @@ bool EngineCore::progress_retirements() {
   return std::erase_if(retirements_, [&](const std::shared_ptr<Retirement>& retirement) {
            const bool revoked = std::all_of(retirement->recalls.begin(), retirement->recalls.end(),
                                             [](const auto& recall) { return recall->revoked; });
-           if (!revoked) return false;
+           if (!revoked) {
+             return false;
+           }
            ranges_.revoke(retirement->registration);
-           if (!ranges_.try_erase(retirement->registration)) return false;
+           if (!ranges_.try_erase(retirement->registration)) {
+             return false;
+           }
            retirement->over.store(true, std::memory_order_release);
            return true;
          }) > 0;
@@ -301,16 +362,21 @@ Result<Retired> EngineCore::retire(std::uint64_t registration, Deadline deadline
   const auto over = [&] { return retirement->over.load(std::memory_order_acquire); };
   if (!wait_until(deadline_ns, over)) {
     lead([&] {
-      for (const auto& recall : retirement->recalls) owner_.force(*recall);
+      for (const auto& recall : retirement->recalls) {
+        owner_.force(*recall);
+      }
     });
     wait_until(add_ns(seams_.clock->now_ns(), force_grace_ns), over);
   }
   if (!over()) {
-    return fail(ErrorCode::busy, fmt::format("{} leases still hold the range; its retirement goes on: call again",
-                                             ranges_.leases(registration)));
+    return fail(ErrorCode::busy,
+                fmt::format("{} leases still hold the range; its retirement goes on: call again",
+                            ranges_.leases(registration)));
   }
   Retired retired;
-  for (const auto& recall : retirement->recalls) retired.sessions_cut += recall->cut;
+  for (const auto& recall : retirement->recalls) {
+    retired.sessions_cut += recall->cut;
+  }
   return retired;
 }
 
@@ -322,14 +388,18 @@ void EngineCore::drop_registration(std::uint64_t registration) {
   help();
 }
 
-// -- sources -----------------------------------------------------------------------------------------
+// -- sources
+// -----------------------------------------------------------------------------------------
 
-Result<std::vector<RangeToPublish>> EngineCore::ranges_to_publish(std::span<const NamedRange> ranges) const {
+Result<std::vector<RangeToPublish>>
+EngineCore::ranges_to_publish(std::span<const NamedRange> ranges) const {
   std::vector<RangeToPublish> out;
   out.reserve(ranges.size());
   for (const NamedRange& range : ranges) {
     auto facts = ranges_.facts(range.registration);
-    if (!facts) return fail(facts.error());
+    if (!facts) {
+      return fail(facts.error());
+    }
     RangeToPublish publish;
     publish.name = range.name;
     publish.registration = range.registration;
@@ -347,82 +417,118 @@ Result<std::vector<RangeToPublish>> EngineCore::ranges_to_publish(std::span<cons
 
 // R20: from the file where there is one, and larger than what it held; else random.
 Result<std::uint64_t> EngineCore::new_epoch(const std::string& epoch_file) {
-  if (epoch_file.empty()) return random_epoch(*seams_.random);
+  if (epoch_file.empty()) {
+    return random_epoch(*seams_.random);
+  }
   auto content = seams_.files->read_small(epoch_file, 4096);
-  if (!content && content.error().code != ErrorCode::not_found) return fail(content.error());
+  if (!content && content.error().code != ErrorCode::not_found) {
+    return fail(content.error());
+  }
   auto next = next_epoch(content ? *content : std::string(), *seams_.random);
   if (!next) {
     Error error = next.error();
     error.message = fmt::format("{}: {}", epoch_file, error.message);
     return fail(std::move(error));
   }
-  if (auto replaced = seams_.files->replace_small(epoch_file, next->content); !replaced) return fail(replaced.error());
+  if (auto replaced = seams_.files->replace_small(epoch_file, next->content); !replaced) {
+    return fail(replaced.error());
+  }
   return next->epoch;
 }
 
 namespace {
 
-bool is_wildcard(const Address& address) { return address.host == "0.0.0.0" || address.host == "::"; }
+bool is_wildcard(const Address& address) {
+  return address.host == "0.0.0.0" || address.host == "::";
+}
 
 // HOST:PORT of SourceOptions, or the error with the option's name in front.
 Result<Address> option_address(std::string_view option, const std::string& text) {
   auto address = parse_address(text);
-  if (address) return address;
+  if (address) {
+    return address;
+  }
   Error error = address.error();
   error.message = fmt::format("{} \"{}\": {}", option, text, error.message);
   return fail(std::move(error));
 }
 
-}  // namespace
+} // namespace
 
-Result<EngineCore::PublishedAs> EngineCore::publish(std::string_view name, const SourceOptions& options,
+Result<EngineCore::PublishedAs> EngineCore::publish(std::string_view name,
+                                                    const SourceOptions& options,
                                                     std::span<const NamedRange> ranges) {
-  if (closed_) return fail(closed_error());
-  if (name.empty() || name.size() > wire::name_bytes_max || name.find('\0') != std::string_view::npos) {
+  if (closed_) {
+    return fail(closed_error());
+  }
+  if (name.empty() || name.size() > wire::name_bytes_max ||
+      name.find('\0') != std::string_view::npos) {
     return fail(ErrorCode::invalid_argument, "a source's name has 1 to 4095 bytes and no NUL");
   }
   auto listen = option_address("listen", options.listen);
-  if (!listen) return fail(listen.error());
+  if (!listen) {
+    return fail(listen.error());
+  }
   std::optional<Address> advertise;
   if (!options.advertise.empty()) {
     auto parsed = option_address("advertise", options.advertise);
-    if (!parsed) return fail(parsed.error());
+    if (!parsed) {
+      return fail(parsed.error());
+    }
     advertise = *parsed;
   } else if (is_wildcard(*listen)) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("listen \"{}\" is a wildcard: say what peers shall connect to, with advertise HOST:PORT",
+                fmt::format("listen \"{}\" is a wildcard: say what peers shall connect to, with "
+                            "advertise HOST:PORT",
                             options.listen));
   }
   auto to_publish = ranges_to_publish(ranges);
-  if (!to_publish) return fail(to_publish.error());
+  if (!to_publish) {
+    return fail(to_publish.error());
+  }
   auto epoch = new_epoch(options.epoch_file);
-  if (!epoch) return fail(epoch.error());
-  auto published = lead([&] { return owner_.publish(std::string(name), *epoch, *listen, *to_publish); });
-  if (!published) return fail(published.error());
+  if (!epoch) {
+    return fail(epoch.error());
+  }
+  auto published =
+      lead([&] { return owner_.publish(std::string(name), *epoch, *listen, *to_publish); });
+  if (!published) {
+    return fail(published.error());
+  }
   PublishedAs result;
   result.id = published->id;
   const Address at = advertise.value_or(published->bound);
-  result.reference = {at.host, at.port == 0 ? published->bound.port : at.port, std::string(name), *epoch};
+  result.reference = {at.host, at.port == 0 ? published->bound.port : at.port, std::string(name),
+                      *epoch};
   return result;
 }
 
 Result<void> EngineCore::add_ranges(std::uint64_t source, std::span<const NamedRange> ranges) {
-  if (closed_) return fail(closed_error());
+  if (closed_) {
+    return fail(closed_error());
+  }
   auto to_publish = ranges_to_publish(ranges);
-  if (!to_publish) return fail(to_publish.error());
+  if (!to_publish) {
+    return fail(to_publish.error());
+  }
   return lead([&] { return owner_.add(source, *to_publish); });
 }
 
-Result<Retired> EngineCore::withdraw(std::uint64_t source, std::string_view name, Deadline deadline) {
+Result<Retired> EngineCore::withdraw(std::uint64_t source, std::string_view name,
+                                     Deadline deadline) {
   const std::uint64_t deadline_ns = to_ns(deadline);
   std::shared_ptr<RecallState> recall;
   auto begun = lead([&]() -> Result<void> {
     auto range = owner_.find_range(source, name);
-    if (!range) return fail(range.error());
+    if (!range) {
+      return fail(range.error());
+    }
     recall = owner_.recall(source, *range);
     return {};
   });
-  if (!begun) return fail(begun.error());
+  if (!begun) {
+    return fail(begun.error());
+  }
   const auto over = [&] { return owner_.over(*recall); };
   if (!drive_until(deadline_ns, over)) {
     lead([&] { owner_.force(*recall); });
@@ -438,7 +544,8 @@ void EngineCore::drop_source(std::uint64_t source) {
   help();
 }
 
-// -- remotes -----------------------------------------------------------------------------------------
+// -- remotes
+// -----------------------------------------------------------------------------------------
 
 std::shared_ptr<Remote> EngineCore::remote(std::uint64_t id) const {
   const std::lock_guard lock(remotes_mutex_);
@@ -447,9 +554,13 @@ std::shared_ptr<Remote> EngineCore::remote(std::uint64_t id) const {
 }
 
 Result<std::shared_ptr<Remote>> EngineCore::usable_remote(std::uint64_t id) const {
-  if (closed_) return fail(closed_error());
+  if (closed_) {
+    return fail(closed_error());
+  }
   auto found = remote(id);
-  if (found == nullptr) return fail(ErrorCode::invalid_argument, "the source handle has been closed");
+  if (found == nullptr) {
+    return fail(ErrorCode::invalid_argument, "the source handle has been closed");
+  }
   if (found->state() == SourceState::stale) {
     Error error = found->why();
     error.code = ErrorCode::stale_epoch;
@@ -458,14 +569,20 @@ Result<std::shared_ptr<Remote>> EngineCore::usable_remote(std::uint64_t id) cons
   return found;
 }
 
-Result<EngineCore::Opened> EngineCore::open(const SourceReference& reference, const OpenOptions& options) {
-  if (closed_) return fail(closed_error());
+Result<EngineCore::Opened> EngineCore::open(const SourceReference& reference,
+                                            const OpenOptions& options) {
+  if (closed_) {
+    return fail(closed_error());
+  }
   if (options.path != PathKind::automatic && options.path != PathKind::tcp) {
     return fail(ErrorCode::unavailable,
-                fmt::format("the path {} is not built; sources can be reached by: tcp", to_string(options.path)));
+                fmt::format("the path {} is not built; sources can be reached by: tcp",
+                            to_string(options.path)));
   }
   const std::uint32_t lanes = options.lanes.value_or(options_.tcp.lanes);
-  if (lanes < 1 || lanes > 64) return fail(ErrorCode::invalid_argument, "lanes: 1 to 64");
+  if (lanes < 1 || lanes > 64) {
+    return fail(ErrorCode::invalid_argument, "lanes: 1 to 64");
+  }
   const std::uint64_t deadline_ns = add_ns(seams_.clock->now_ns(), ns(options.timeout));
   std::shared_ptr<Remote> made;
   {
@@ -479,7 +596,9 @@ Result<EngineCore::Opened> EngineCore::open(const SourceReference& reference, co
     made->open(deadline_ns);
   });
   wait_until(never_ns, [&] { return made->opening_over(); });
-  if (made->state() == SourceState::open) return Opened{made->id(), made->reference()};
+  if (made->state() == SourceState::open) {
+    return Opened{made->id(), made->reference()};
+  }
   Error error = made->why();
   drop_remote(made->id());
   return fail(std::move(error));
@@ -505,69 +624,100 @@ std::vector<Route> EngineCore::routes(std::uint64_t id) const {
   return {route};
 }
 
-Result<wire::ControlMessage> EngineCore::ask(std::uint64_t id, wire::ControlMessage message, Deadline deadline) {
+Result<wire::ControlMessage> EngineCore::ask(std::uint64_t id, wire::ControlMessage message,
+                                             Deadline deadline) {
   auto found = usable_remote(id);
-  if (!found) return fail(found.error());
+  if (!found) {
+    return fail(found.error());
+  }
   const std::uint64_t deadline_ns = to_ns(deadline);
   const auto answer = std::make_shared<PendingAnswer>();
   lead([&] { (*found)->ask(std::move(message), answer); });
   if (!wait_until(deadline_ns, [&] { return answer->done.load(std::memory_order_acquire); })) {
     lead([&] { (*found)->forget(answer); });
-    if (!answer->done) return fail(ErrorCode::timed_out, "the owner did not answer in time");
+    if (!answer->done) {
+      return fail(ErrorCode::timed_out, "the owner did not answer in time");
+    }
   }
-  if (answer->error) return fail(*answer->error);
+  if (answer->error) {
+    return fail(*answer->error);
+  }
   return std::move(answer->message);
 }
 
-Result<Description> EngineCore::describe(std::uint64_t id, std::optional<std::uint64_t> page, Deadline deadline) {
+Result<Description> EngineCore::describe(std::uint64_t id, std::optional<std::uint64_t> page,
+                                         Deadline deadline) {
   auto message = ask(id, wire::DescribeRequest{0, page.value_or(0)}, deadline);
-  if (!message) return fail(message.error());
+  if (!message) {
+    return fail(message.error());
+  }
   auto* reply = std::get_if<wire::DescribeReply>(&*message);
-  if (reply == nullptr) return fail(ErrorCode::protocol_mismatch, "the owner answered another question");
+  if (reply == nullptr) {
+    return fail(ErrorCode::protocol_mismatch, "the owner answered another question");
+  }
   Description description;
   description.ranges = std::move(reply->ranges);
-  if (reply->next != 0) description.next = reply->next;
+  if (reply->next != 0) {
+    description.next = reply->next;
+  }
   if (const auto found = remote(id)) {
-    for (const RangeDescription& range : description.ranges) found->know(range.range);
+    for (const RangeDescription& range : description.ranges) {
+      found->know(range.range);
+    }
   }
   return description;
 }
 
 Result<RemoteRange> EngineCore::lookup(std::uint64_t id, std::string_view name, Deadline deadline) {
-  if (name.empty() || name.size() > wire::name_bytes_max || name.find('\0') != std::string_view::npos) {
+  if (name.empty() || name.size() > wire::name_bytes_max ||
+      name.find('\0') != std::string_view::npos) {
     return fail(ErrorCode::invalid_argument, "a range's name has 1 to 4095 bytes and no NUL");
   }
   auto message = ask(id, wire::LookupRequest{0, std::string(name)}, deadline);
   if (!message) {
     Error error = message.error();
-    if (error.code == ErrorCode::not_found) error.message = fmt::format("the source has no range \"{}\"", name);
+    if (error.code == ErrorCode::not_found) {
+      error.message = fmt::format("the source has no range \"{}\"", name);
+    }
     return fail(std::move(error));
   }
   auto* reply = std::get_if<wire::LookupReply>(&*message);
-  if (reply == nullptr) return fail(ErrorCode::protocol_mismatch, "the owner answered another question");
-  if (const auto found = remote(id)) found->know(reply->range.range);
+  if (reply == nullptr) {
+    return fail(ErrorCode::protocol_mismatch, "the owner answered another question");
+  }
+  if (const auto found = remote(id)) {
+    found->know(reply->range.range);
+  }
   return reply->range.range;
 }
 
-Result<Digest> EngineCore::checksum(std::uint64_t id, const RemoteRange& range, std::uint64_t offset,
-                                    std::uint64_t length_bytes, Deadline deadline) {
+Result<Digest> EngineCore::checksum(std::uint64_t id, const RemoteRange& range,
+                                    std::uint64_t offset, std::uint64_t length_bytes,
+                                    Deadline deadline) {
   auto message = ask(id, wire::ChecksumRequest{0, range.id, offset, length_bytes}, deadline);
-  if (!message) return fail(message.error());
+  if (!message) {
+    return fail(message.error());
+  }
   auto* reply = std::get_if<wire::ChecksumReply>(&*message);
-  if (reply == nullptr) return fail(ErrorCode::protocol_mismatch, "the owner answered another question");
+  if (reply == nullptr) {
+    return fail(ErrorCode::protocol_mismatch, "the owner answered another question");
+  }
   return reply->digest;
 }
 
 void EngineCore::drop_remote(std::uint64_t id) {
   command([this, id] {
     for (const auto& remote : running_remotes_) {
-      if (remote->id() == id) remote->close_when_idle();
+      if (remote->id() == id) {
+        remote->close_when_idle();
+      }
     }
   });
   help();
 }
 
-// -- requests ----------------------------------------------------------------------------------------
+// -- requests
+// ----------------------------------------------------------------------------------------
 
 RequestState* EngineCore::new_request() {
   const std::lock_guard lock(requests_mutex_);
@@ -587,25 +737,34 @@ RequestState* EngineCore::find_request(std::uint64_t id) const {
   return found == nullptr ? nullptr : *found;
 }
 
-Result<std::uint64_t> EngineCore::submit(std::uint64_t remote_id, std::span<const Operation> operations,
-                                         const SubmitOptions& options, std::shared_ptr<QueueState> queue) {
+Result<std::uint64_t> EngineCore::submit(std::uint64_t remote_id,
+                                         std::span<const Operation> operations,
+                                         const SubmitOptions& options,
+                                         std::shared_ptr<QueueState> queue) {
   auto refused = [&](Error error) {
     request_counters_.refused.fetch_add(1, std::memory_order_relaxed);
     return fail(std::move(error));
   };
   auto found = usable_remote(remote_id);
-  if (!found) return refused(found.error());
+  if (!found) {
+    return refused(found.error());
+  }
   if (options.path != PathKind::automatic && options.path != PathKind::tcp) {
-    return refused(fail(ErrorCode::unavailable, fmt::format("the path {} is not built; this source can be reached by: tcp",
-                                                            to_string(options.path)))
+    return refused(fail(ErrorCode::unavailable,
+                        fmt::format("the path {} is not built; this source can be reached by: tcp",
+                                    to_string(options.path)))
                        .value());
   }
   if (queue != nullptr) {
-    if (auto reserved = queue->reserve(); !reserved) return refused(reserved.error());
+    if (auto reserved = queue->reserve(); !reserved) {
+      return refused(reserved.error());
+    }
   }
   RequestState* request = new_request();
   const auto take_back = [&](Error error) {
-    if (queue != nullptr) queue->unreserve();
+    if (queue != nullptr) {
+      queue->unreserve();
+    }
     const std::lock_guard lock(requests_mutex_);
     free_requests_.push_back(request);
     return refused(std::move(error));
@@ -613,12 +772,13 @@ Result<std::uint64_t> EngineCore::submit(std::uint64_t remote_id, std::span<cons
   {
     const std::lock_guard lock((*found)->mutex());
     if (!options.allow_unsettled && (*found)->overlaps_unsettled(operations)) {
-      return take_back(fail(ErrorCode::unsettled,
-                            "an earlier WRITE to these bytes ended uncertain and may still change them; wait until its "
-                            "report says remote_settled, or allow it")
+      return take_back(fail(ErrorCode::unsettled, "an earlier WRITE to these bytes ended uncertain "
+                                                  "and may still change them; wait until its "
+                                                  "report says remote_settled, or allow it")
                            .value());
     }
-    if (auto admitted = admit(operations, ranges_, **found, request_budgets_, request->admitted); !admitted) {
+    if (auto admitted = admit(operations, ranges_, **found, request_budgets_, request->admitted);
+        !admitted) {
       return take_back(admitted.error());
     }
   }
@@ -628,7 +788,8 @@ Result<std::uint64_t> EngineCore::submit(std::uint64_t remote_id, std::span<cons
   }
   const std::uint64_t id = request->id;
   request->remote = remote_id;
-  request->deadline_ns = options.timeout ? add_ns(seams_.clock->now_ns(), ns(*options.timeout)) : never_ns;
+  request->deadline_ns =
+      options.timeout ? add_ns(seams_.clock->now_ns(), ns(*options.timeout)) : never_ns;
   request->user_data = options.user_data;
   request->queue = std::move(queue);
   const bool watched = request->queue != nullptr && request->queue->watched();
@@ -679,13 +840,19 @@ void EngineCore::on_request_changed(RequestState& request) {
                                                           : counters.timed_out;
     counter.fetch_add(1, std::memory_order_relaxed);
     entry.kind = CompletionEntry::Kind::outcome;
-    if (request.queue != nullptr) request.queue->push(entry);
+    if (request.queue != nullptr) {
+      request.queue->push(entry);
+    }
   }
-  if (!drain_news) return;
+  if (!drain_news) {
+    return;
+  }
   release(request.admitted, ranges_, request_budgets_);
   outstanding_.fetch_sub(1, std::memory_order_relaxed);
   entry.kind = CompletionEntry::Kind::drain;
-  if (request.queue != nullptr) request.queue->push(entry);
+  if (request.queue != nullptr) {
+    request.queue->push(entry);
+  }
   const std::lock_guard lock(requests_mutex_);
   request.finished = true;
   recycle_if_over(request);
@@ -693,7 +860,9 @@ void EngineCore::on_request_changed(RequestState& request) {
 
 // Under the requests mutex.
 void EngineCore::recycle_if_over(RequestState& request) {
-  if (!request.finished || !request.handle_gone) return;
+  if (!request.finished || !request.handle_gone) {
+    return;
+  }
   requests_.erase(request.id);
   request.queue.reset();
   free_requests_.push_back(&request);
@@ -702,9 +871,13 @@ void EngineCore::recycle_if_over(RequestState& request) {
 void EngineCore::settle_request(std::uint64_t id) {
   const std::lock_guard lock(requests_mutex_);
   RequestState* request = find_request(id);
-  if (request == nullptr) return;
+  if (request == nullptr) {
+    return;
+  }
   const std::lock_guard request_lock(request->mutex);
-  if (request->ledger.drained()) request->ledger.settle();
+  if (request->ledger.drained()) {
+    request->ledger.settle();
+  }
 }
 
 Report EngineCore::report(std::uint64_t id) const {
@@ -734,7 +907,9 @@ void EngineCore::cancel(std::uint64_t id) {
   {
     const std::lock_guard lock(requests_mutex_);
     RequestState* request = find_request(id);
-    if (request == nullptr || request->is_drained || request->cancel_asked.exchange(true)) return;
+    if (request == nullptr || request->is_drained || request->cancel_asked.exchange(true)) {
+      return;
+    }
   }
   command([this, id] {
     RequestState* request = nullptr;
@@ -742,34 +917,46 @@ void EngineCore::cancel(std::uint64_t id) {
       const std::lock_guard lock(requests_mutex_);
       request = find_request(id);
     }
-    if (request == nullptr) return;
+    if (request == nullptr) {
+      return;
+    }
     for (const auto& remote : running_remotes_) {
-      if (remote->id() == request->remote) remote->cancel(*request);
+      if (remote->id() == request->remote) {
+        remote->cancel(*request);
+      }
     }
   });
   help();
 }
 
 void EngineCore::drop_request(std::uint64_t id, bool run_on) {
-  if (!run_on) cancel(id);
+  if (!run_on) {
+    cancel(id);
+  }
   const std::lock_guard lock(requests_mutex_);
   RequestState* request = find_request(id);
-  if (request == nullptr) return;
+  if (request == nullptr) {
+    return;
+  }
   request->handle_gone = true;
   recycle_if_over(*request);
 }
 
-std::size_t EngineCore::wait_queue(QueueState& queue, std::span<CompletionEntry> out, Deadline deadline) {
+std::size_t EngineCore::wait_queue(QueueState& queue, std::span<CompletionEntry> out,
+                                   Deadline deadline) {
   const std::uint64_t deadline_ns = to_ns(deadline);
   std::size_t count = 0;
   wait_until(deadline_ns, [&] {
-    if (count == 0) count = queue.poll(out);
+    if (count == 0) {
+      count = queue.poll(out);
+    }
     return count > 0;
   });
   return count;
 }
 
-// -- closing -----------------------------------------------------------------------------------------
+// -- closing
+// -----------------------------------------------------------------------------------------
 
 Result<void> EngineCore::close(Deadline deadline) {
   closed_ = true;
@@ -790,27 +977,36 @@ Result<void> EngineCore::close(Deadline deadline) {
   if (!over) {
     // Peers that do not answer are not waited for any longer.
     lead([&] {
-      for (const auto& remote : running_remotes_) remote->close_now(closed_error());
+      for (const auto& remote : running_remotes_) {
+        remote->close_now(closed_error());
+      }
     });
     over = drive_until(add_ns(seams_.clock->now_ns(), force_grace_ns), ended);
   }
   if (!over) {
-    return fail(ErrorCode::busy, fmt::format("{} requests are not drained, {} sessions have not ended; call again",
-                                             outstanding_.load(), owner_.sessions() + running_remotes_.size()));
+    return fail(ErrorCode::busy,
+                fmt::format("{} requests are not drained, {} sessions have not ended; call again",
+                            outstanding_.load(), owner_.sessions() + running_remotes_.size()));
   }
   leader_.stop();
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
   return {};
 }
 
 bool EngineCore::close_for_good() {
   auto closed = close(Deadline::after(options_.close_timeout));
-  if (closed) return true;
-  log_(LogLevel::error, fmt::format("the engine did not close in time and is left behind: {}", closed.error().message));
+  if (closed) {
+    return true;
+  }
+  log_(LogLevel::error, fmt::format("the engine did not close in time and is left behind: {}",
+                                    closed.error().message));
   return false;
 }
 
-// -- what it says about itself -----------------------------------------------------------------------
+// -- what it says about itself
+// -----------------------------------------------------------------------
 
 std::vector<PathCapability> EngineCore::capabilities() const {
   std::vector<PathCapability> all;
@@ -826,7 +1022,8 @@ std::vector<PathCapability> EngineCore::capabilities() const {
   for (const PathKind path : {PathKind::io_uring, PathKind::rdma, PathKind::cuda, PathKind::gds}) {
     PathCapability capability;
     capability.path = path;
-    capability.built = {Answer::no, fmt::format("this version of Wherry has no {} path", to_string(path))};
+    capability.built = {Answer::no,
+                        fmt::format("this version of Wherry has no {} path", to_string(path))};
     capability.loadable = capability.discovered = capability.ready = {Answer::no, "not built"};
     all.push_back(std::move(capability));
   }
@@ -895,4 +1092,4 @@ std::vector<Counter> EngineCore::counters() {
   });
 }
 
-}  // namespace wherry::inline v0
+} // namespace wherry::inline v0

@@ -1,22 +1,25 @@
 #include "engine/leader.h"
 
+#include "base/assert.h"
+
 #include <algorithm>
 #include <chrono>
-
-#include "base/assert.h"
 
 namespace wherry {
 
 namespace {
-// How long the engine's thread leaves the lead to application threads that come and go. Long enough for a
-// loop of submit and wait, short enough for whoever submits and does not wait.
+// How long the engine's thread leaves the lead to application threads that come and go. Long enough
+// for a loop of submit and wait, short enough for whoever submits and does not wait.
 constexpr std::chrono::microseconds linger{1000};
-constexpr std::uint64_t sleep_max_ns = 3'600'000'000'000;  // Condition variables dislike the far future.
-}  // namespace
+constexpr std::uint64_t sleep_max_ns =
+    3'600'000'000'000; // Condition variables dislike the far future.
+} // namespace
 
 bool Leader::try_lead() {
   const std::lock_guard lock(mutex_);
-  if (holder_ != Holder::none) return false;
+  if (holder_ != Holder::none) {
+    return false;
+  }
   holder_ = Holder::application;
   return true;
 }
@@ -28,15 +31,20 @@ void Leader::lead_now() {
     lock.unlock();
     interrupt_();
     lock.lock();
-    if (holder_ == Holder::none) break;
+    if (holder_ == Holder::none) {
+      break;
+    }
     wait(lock, news_, sleep_max_ns);
   }
   --urgent_;
   holder_ = Holder::application;
 }
 
-void Leader::wait(std::unique_lock<std::mutex>& lock, std::uint64_t seen_news, std::uint64_t for_ns) {
-  if (holder_ == Holder::none || news_ != seen_news) return;
+void Leader::wait(std::unique_lock<std::mutex>& lock, std::uint64_t seen_news,
+                  std::uint64_t for_ns) {
+  if (holder_ == Holder::none || news_ != seen_news) {
+    return;
+  }
   ++followers_;
   followers_changed_.wait_for(lock, std::chrono::nanoseconds(std::min(for_ns, sleep_max_ns)),
                               [&] { return holder_ == Holder::none || news_ != seen_news; });
@@ -64,7 +72,9 @@ void Leader::give_up(bool attention) {
 void Leader::tell_followers() {
   {
     const std::lock_guard lock(mutex_);
-    if (followers_ == 0) return;
+    if (followers_ == 0) {
+      return;
+    }
     ++news_;
   }
   followers_changed_.notify_all();
@@ -102,4 +112,4 @@ void Leader::stop() {
   interrupt_();
 }
 
-}  // namespace wherry
+} // namespace wherry

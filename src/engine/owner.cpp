@@ -1,12 +1,12 @@
 #include "engine/owner.h"
 
-#include <algorithm>
-#include <array>
+#include "base/assert.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include "base/assert.h"
+#include <algorithm>
+#include <array>
 
 namespace wherry {
 
@@ -32,13 +32,15 @@ std::array<std::byte, wire::preamble_bytes> preamble_of(wire::Role role) {
   return wire::encode(wire::Preamble{wire::protocol_version, role, wire::Security::none});
 }
 
-}  // namespace
+} // namespace
 
-// -- Listening ---------------------------------------------------------------------------------------
+// -- Listening
+// ---------------------------------------------------------------------------------------
 
 class Owner::Listening final : public Endpoint {
- public:
-  Listening(Owner& owner, Listener listener, std::uint64_t token) : owner_(owner), listener_(std::move(listener)), token_(token) {}
+public:
+  Listening(Owner& owner, Listener listener, std::uint64_t token)
+      : owner_(owner), listener_(std::move(listener)), token_(token) {}
   ~Listening() override {
     owner_.shard_.remove(token_);
     owner_.shard_.network().close(listener_.socket);
@@ -48,12 +50,17 @@ class Owner::Listening final : public Endpoint {
     for (int i = 0; pending_ && i < 16; ++i) {
       auto accepted = owner_.shard_.network().accept(listener_.socket);
       if (!accepted) {
-        owner_.log_(LogLevel::error, fmt::format("cannot accept a connection: {}", accepted.error().message));
-        retry_at_ns_ = add_ns(owner_.shard_.now_ns(), 100'000'000);  // Descriptors may come free.
+        owner_.log_(LogLevel::error,
+                    fmt::format("cannot accept a connection: {}", accepted.error().message));
+        retry_at_ns_ = add_ns(owner_.shard_.now_ns(), 100'000'000); // Descriptors may come free.
         pending_ = false;
         return false;
       }
-      if (*accepted == 0) pending_ = false; else owner_.on_connection(*accepted);
+      if (*accepted == 0) {
+        pending_ = false;
+      } else {
+        owner_.on_connection(*accepted);
+      }
     }
     if (retry_at_ns_ <= owner_.shard_.now_ns()) {
       retry_at_ns_ = never_ns;
@@ -67,7 +74,7 @@ class Owner::Listening final : public Endpoint {
 
   std::size_t users = 0;
 
- private:
+private:
   Owner& owner_;
   const Listener listener_;
   std::uint64_t token_;
@@ -75,10 +82,11 @@ class Owner::Listening final : public Endpoint {
   std::uint64_t retry_at_ns_ = never_ns;
 };
 
-// -- Greeter: a connection that has not said who it is -------------------------------------------------
+// -- Greeter: a connection that has not said who it is
+// -------------------------------------------------
 
 class Owner::Greeter final : public Endpoint {
- public:
+public:
   Greeter(Owner& owner, SocketId socket)
       : owner_(owner),
         buffer_(owner.shard_.network(), socket, wire::preamble_bytes + wire::control_header_bytes),
@@ -94,18 +102,30 @@ class Owner::Greeter final : public Endpoint {
   SocketBuffer& buffer() { return buffer_; }
 
   bool progress(std::uint64_t now_ns) override {
-    if (over_) return false;
-    if (now_ns >= deadline_ns_) return give_up();
-    if (leaving_) return leave();
+    if (over_) {
+      return false;
+    }
+    if (now_ns >= deadline_ns_) {
+      return give_up();
+    }
+    if (leaving_) {
+      return leave();
+    }
     const bool alive = buffer_.fill();
-    if (!preamble_ && !take_preamble()) return !alive && !leaving_ ? give_up() : leaving_;
-    if (!over_ && !leaving_) take_greeting();
-    if (!alive && !over_ && !leaving_) return give_up();
+    if (!preamble_ && !take_preamble()) {
+      return !alive && !leaving_ ? give_up() : leaving_;
+    }
+    if (!over_ && !leaving_) {
+      take_greeting();
+    }
+    if (!alive && !over_ && !leaving_) {
+      return give_up();
+    }
     return !over_ && buffer_.may_have_more();
   }
 
-  /// Sends the last bytes and waits a little for the peer to read them: closing with unread input would
-  /// make the kernel throw them away.
+  /// Sends the last bytes and waits a little for the peer to read them: closing with unread input
+  /// would make the kernel throw them away.
   void say_and_leave(std::span<const std::byte> last_words) {
     buffer_.send(last_words);
     leaving_ = true;
@@ -122,37 +142,51 @@ class Owner::Greeter final : public Endpoint {
     say_and_leave(words);
   }
 
- private:
+private:
   bool give_up() {
     over_ = true;
     return false;
   }
 
   bool leave() {
-    if (!buffer_.flush()) return give_up();
-    if (buffer_.out_pending() > 0) return false;
-    if (!said_) buffer_.finish_writing();
+    if (!buffer_.flush()) {
+      return give_up();
+    }
+    if (buffer_.out_pending() > 0) {
+      return false;
+    }
+    if (!said_) {
+      buffer_.finish_writing();
+    }
     said_ = true;
     // What the peer still sends is dropped, until it closes or the time is over.
     buffer_.consume(buffer_.in().size());
-    if (!buffer_.fill()) return give_up();
+    if (!buffer_.fill()) {
+      return give_up();
+    }
     return buffer_.may_have_more();
   }
 
   bool take_preamble() {
     const auto prefix = buffer_.in().first(std::min(buffer_.in().size(), wire::preamble_bytes));
-    if (prefix.empty()) return false;
+    if (prefix.empty()) {
+      return false;
+    }
     const bool stranger = !wire::may_be_preamble(prefix);
-    if (!stranger && prefix.size() < wire::preamble_bytes) return false;
+    if (!stranger && prefix.size() < wire::preamble_bytes) {
+      return false;
+    }
     const auto preamble = stranger ? Result<wire::Preamble>(fail(wire::not_a_preamble(prefix)))
                                    : wire::decode_preamble(prefix.first<wire::preamble_bytes>());
     const bool ours = preamble && preamble->security == wire::Security::none &&
-                      (preamble->role == wire::Role::control_consumer || preamble->role == wire::Role::lane_consumer);
+                      (preamble->role == wire::Role::control_consumer ||
+                       preamble->role == wire::Role::lane_consumer);
     if (!ours) {
       ++owner_.counters_.strangers;
-      owner_.log_(LogLevel::warning,
-                  fmt::format("{}: refused: {}", owner_.shard_.network().peer_name(buffer_.socket()),
-                              preamble ? "unknown role or security mode" : preamble.error().message));
+      owner_.log_(
+          LogLevel::warning,
+          fmt::format("{}: refused: {}", owner_.shard_.network().peer_name(buffer_.socket()),
+                      preamble ? "unknown role or security mode" : preamble.error().message));
       // Versions and security mode are all that a stranger learns (R22, R26).
       say_and_leave(preamble_of(wire::Role::control_owner));
       return false;
@@ -163,24 +197,39 @@ class Owner::Greeter final : public Endpoint {
   }
 
   void take_greeting() {
-    if (preamble_->role == wire::Role::lane_consumer) return take_join();
+    if (preamble_->role == wire::Role::lane_consumer) {
+      return take_join();
+    }
     const auto in = buffer_.in();
     buffer_.set_in_max(wire::control_header_bytes);
-    if (in.size() < wire::control_header_bytes) return;
+    if (in.size() < wire::control_header_bytes) {
+      return;
+    }
     auto header = wire::decode_control_header(in.first<wire::control_header_bytes>());
     // A greeting is small: no more is buffered for somebody unknown.
     if (header && header->body_bytes > hello_bytes_max) {
       header = fail(ErrorCode::protocol_mismatch, "the greeting is too long");
     }
-    if (!header) return refuse({header.error().code, header.error().message, 0});
+    if (!header) {
+      return refuse({header.error().code, header.error().message, 0});
+    }
     const std::size_t frame = wire::control_header_bytes + header->body_bytes;
     buffer_.set_in_max(frame);
-    if (!buffer_.fill() && buffer_.in().size() < frame) return;
-    if (buffer_.in().size() < frame) return;
-    auto message = wire::decode_control(*header, buffer_.in().subspan(wire::control_header_bytes, header->body_bytes));
-    if (!message) return refuse({message.error().code, message.error().message, 0});
+    if (!buffer_.fill() && buffer_.in().size() < frame) {
+      return;
+    }
+    if (buffer_.in().size() < frame) {
+      return;
+    }
+    auto message = wire::decode_control(
+        *header, buffer_.in().subspan(wire::control_header_bytes, header->body_bytes));
+    if (!message) {
+      return refuse({message.error().code, message.error().message, 0});
+    }
     const auto* hello = std::get_if<wire::Hello>(&*message);
-    if (hello == nullptr) return refuse({ErrorCode::protocol_mismatch, "the first message is no greeting", 0});
+    if (hello == nullptr) {
+      return refuse({ErrorCode::protocol_mismatch, "the first message is no greeting", 0});
+    }
     const wire::Hello copy = *hello;
     buffer_.consume(frame);
     owner_.on_hello(*this, copy);
@@ -200,12 +249,14 @@ class Owner::Greeter final : public Endpoint {
   bool over_ = false;
 };
 
-// -- Session -------------------------------------------------------------------------------------------
+// -- Session
+// -------------------------------------------------------------------------------------------
 
 class Owner::Session final : public ControlHandler, public OwnerAccess {
- public:
+public:
   Session(Owner& owner, std::uint64_t source, const wire::Hello& hello, std::uint32_t lanes)
-      : owner_(owner), source_(source), consumer_(hello.consumer), lanes_(lanes), previous_(hello.previous_session) {
+      : owner_(owner), source_(source), consumer_(hello.consumer), lanes_(lanes),
+        previous_(hello.previous_session) {
     owner.shard_.random().fill(std::as_writable_bytes(std::span(key_)));
   }
   ~Session() override { WHERRY_ASSERT(lanes_.empty() || drained()); }
@@ -215,7 +266,9 @@ class Owner::Session final : public ControlHandler, public OwnerAccess {
     control_ = std::make_unique<ControlChannel>(owner_.shard_, socket, *this, leftover,
                                                 ns(owner_.tcp_.peer_stall_timeout));
     control_->send_raw(preamble_of(wire::Role::control_owner));
-    if (owner_.shard_.seams().links != nullptr) owner_.shard_.seams().links->serve(owner_.self_, id_, this);
+    if (owner_.shard_.seams().links != nullptr) {
+      owner_.shard_.seams().links->serve(owner_.self_, id_, this);
+    }
   }
 
   std::uint64_t source() const { return source_; }
@@ -225,16 +278,24 @@ class Owner::Session final : public ControlHandler, public OwnerAccess {
   bool gone() const { return ending_ && drained() && checksums_ == 0 && control_->closed(); }
 
   void end(const std::optional<wire::ControlMessage>& last_words) {
-    if (ending_) return;
+    if (ending_) {
+      return;
+    }
     ending_ = true;
-    if (last_words) control_->send(*last_words);
+    if (last_words) {
+      control_->send(*last_words);
+    }
     control_->close_after_flush();
     cut_lanes(error_of(ErrorCode::connection_lost, "the session has ended"));
-    if (owner_.shard_.seams().links != nullptr) owner_.shard_.seams().links->serve(owner_.self_, id_, nullptr);
+    if (owner_.shard_.seams().links != nullptr) {
+      owner_.shard_.seams().links->serve(owner_.self_, id_, nullptr);
+    }
   }
   void cut_lanes(const Error& why) {
     for (LaneSlot& lane : lanes_) {
-      if (lane.endpoint != nullptr) lane.endpoint->begin_close(why);
+      if (lane.endpoint != nullptr) {
+        lane.endpoint->begin_close(why);
+      }
     }
   }
   bool drained() const {
@@ -246,36 +307,56 @@ class Owner::Session final : public ControlHandler, public OwnerAccess {
 
   /// R22: whether a join may come in; takes its generation.
   ErrorCode admit(const wire::LaneJoin& join) {
-    if (ending_ || !welcomed_ || !(join.consumer == consumer_) || !(join.owner == owner_.self_)) return ErrorCode::not_found;
+    if (ending_ || !welcomed_ || !(join.consumer == consumer_) || !(join.owner == owner_.self_)) {
+      return ErrorCode::not_found;
+    }
     const SourceEntry* entry = owner_.sources_.find(source_);
-    if (entry == nullptr || entry->source.epoch() != join.epoch) return ErrorCode::stale_epoch;
-    if (join.key != key_) return ErrorCode::access_denied;
-    if (join.lane >= lanes_.size()) return ErrorCode::invalid_argument;
+    if (entry == nullptr || entry->source.epoch() != join.epoch) {
+      return ErrorCode::stale_epoch;
+    }
+    if (join.key != key_) {
+      return ErrorCode::access_denied;
+    }
+    if (join.lane >= lanes_.size()) {
+      return ErrorCode::invalid_argument;
+    }
     LaneSlot& slot = lanes_[join.lane];
-    if (join.generation <= slot.generation) return ErrorCode::access_denied;  // Used once.
-    if (slot.endpoint != nullptr) return ErrorCode::busy;                     // To be fenced first.
+    if (join.generation <= slot.generation) {
+      return ErrorCode::access_denied; // Used once.
+    }
+    if (slot.endpoint != nullptr) {
+      return ErrorCode::busy; // To be fenced first.
+    }
     slot.generation = join.generation;
     return ErrorCode{};
   }
-  void start_lane(const wire::LaneJoin& join, SocketId socket, std::span<const std::byte> leftover) {
+  void start_lane(const wire::LaneJoin& join, SocketId socket,
+                  std::span<const std::byte> leftover) {
     lanes_[join.lane].endpoint = std::make_unique<LaneEndpoint>(*this, socket, join.lane, leftover);
   }
 
   bool turn() {
     bool moved = false;
-    if (!welcomed_ && !ending_) moved |= welcome_when_alone();
+    if (!welcomed_ && !ending_) {
+      moved |= welcome_when_alone();
+    }
     for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
       LaneSlot& lane = lanes_[i];
-      if (lane.endpoint == nullptr || lane.endpoint->lane().state() != LinkState::drained) continue;
+      if (lane.endpoint == nullptr || lane.endpoint->lane().state() != LinkState::drained) {
+        continue;
+      }
       if (!ending_ && lane.endpoint->lane().why().code != ErrorCode::connection_lost) {
-        owner_.log_(LogLevel::warning, fmt::format("{} of a peer was cut: {}", lane.endpoint->lane().why().path,
-                                                   lane.endpoint->lane().why().message));
+        owner_.log_(LogLevel::warning,
+                    fmt::format("{} of a peer was cut: {}", lane.endpoint->lane().why().path,
+                                lane.endpoint->lane().why().message));
       }
       lane.endpoint.reset();
       moved = true;
     }
     std::erase_if(fences_, [&](const wire::FenceRequest& fence) {
-      if (lanes_[fence.lane].endpoint != nullptr) return false;
+      if (lanes_[fence.lane].endpoint != nullptr) {
+        return false;
+      }
       control_->send(wire::FenceReply{fence.id});
       moved = true;
       return true;
@@ -283,13 +364,15 @@ class Owner::Session final : public ControlHandler, public OwnerAccess {
     return moved;
   }
 
- private:
+private:
   class LaneEndpoint final : public Endpoint {
-   public:
-    LaneEndpoint(Session& session, SocketId socket, std::uint32_t index, std::span<const std::byte> leftover)
+  public:
+    LaneEndpoint(Session& session, SocketId socket, std::uint32_t index,
+                 std::span<const std::byte> leftover)
         : session_(session), socket_(socket), stream_(session.owner_.shard_.network(), socket),
           lane_(stream_, config(session, index),
-                LaneServices{session.owner_.shard_.files(), session.owner_.shard_.staging(), session.owner_.lane_counters_},
+                LaneServices{session.owner_.shard_.files(), session.owner_.shard_.staging(),
+                             session.owner_.lane_counters_},
                 session, session.owner_.shard_.now_ns()) {
       lane_.prepend(leftover);
       token_ = session.owner_.shard_.add(this);
@@ -311,7 +394,7 @@ class Owner::Session final : public ControlHandler, public OwnerAccess {
     std::uint64_t next_deadline_ns() const override { return lane_.next_deadline_ns(); }
     bool waits_for_files() const override { return lane_.waits_for_files(); }
 
-   private:
+  private:
     static LaneConfig config(Session& session, std::uint32_t index) {
       LaneConfig config;
       config.name = fmt::format("tcp lane {}", index);
@@ -340,7 +423,9 @@ class Owner::Session final : public ControlHandler, public OwnerAccess {
       auto* previous = owner_.sessions_.find(previous_);
       if (previous != nullptr && (*previous)->consumer() == consumer_ && previous_ != id_) {
         (*previous)->end({});
-        if (!(*previous)->drained()) return false;
+        if (!(*previous)->drained()) {
+          return false;
+        }
       }
       previous_ = 0;
     }
@@ -358,13 +443,20 @@ class Owner::Session final : public ControlHandler, public OwnerAccess {
   }
 
   // OwnerAccess
-  Grant acquire(std::uint64_t range, std::uint64_t offset, std::uint64_t length_bytes, Access access) override {
+  Grant acquire(std::uint64_t range, std::uint64_t offset, std::uint64_t length_bytes,
+                Access access) override {
     const SourceEntry* entry = owner_.sources_.find(source_);
-    if (entry == nullptr || ending_) return {ErrorCode::range_withdrawn, {}, 0};
+    if (entry == nullptr || ending_) {
+      return {ErrorCode::range_withdrawn, {}, 0};
+    }
     const auto check = entry->source.check(range, offset, length_bytes, access);
-    if (check.range == nullptr) return {check.code, {}, 0};
+    if (check.range == nullptr) {
+      return {check.code, {}, 0};
+    }
     auto lease = owner_.ranges_.lease_for_peer(check.range->registration);
-    if (!lease) return {lease.error().code, {}, 0};
+    if (!lease) {
+      return {lease.error().code, {}, 0};
+    }
     return {{}, local_bytes(*lease, offset), lease->range};
   }
   void release(std::uint64_t lease) override { owner_.ranges_.release_for_peer(lease); }
@@ -372,13 +464,27 @@ class Owner::Session final : public ControlHandler, public OwnerAccess {
   // ControlHandler
   void on_control_closed(const Error&) override { end({}); }
   void on_message(wire::ControlMessage& message) override {
-    if (ending_) return;
-    if (auto* describe = std::get_if<wire::DescribeRequest>(&message)) return on_describe(*describe);
-    if (auto* lookup = std::get_if<wire::LookupRequest>(&message)) return on_lookup(*lookup);
-    if (auto* checksum = std::get_if<wire::ChecksumRequest>(&message)) return on_checksum(*checksum);
-    if (auto* fence = std::get_if<wire::FenceRequest>(&message)) return on_fence(*fence);
-    if (auto* done = std::get_if<wire::RecallDone>(&message)) return owner_.on_acknowledged(id_, done->range);
-    if (std::holds_alternative<wire::Goodbye>(message)) return end({});
+    if (ending_) {
+      return;
+    }
+    if (auto* describe = std::get_if<wire::DescribeRequest>(&message)) {
+      return on_describe(*describe);
+    }
+    if (auto* lookup = std::get_if<wire::LookupRequest>(&message)) {
+      return on_lookup(*lookup);
+    }
+    if (auto* checksum = std::get_if<wire::ChecksumRequest>(&message)) {
+      return on_checksum(*checksum);
+    }
+    if (auto* fence = std::get_if<wire::FenceRequest>(&message)) {
+      return on_fence(*fence);
+    }
+    if (auto* done = std::get_if<wire::RecallDone>(&message)) {
+      return owner_.on_acknowledged(id_, done->range);
+    }
+    if (std::holds_alternative<wire::Goodbye>(message)) {
+      return end({});
+    }
     end(wire::Refusal{ErrorCode::protocol_mismatch, "this message is not a consumer's to send", 0});
   }
 
@@ -391,7 +497,8 @@ class Owner::Session final : public ControlHandler, public OwnerAccess {
   void on_lookup(const wire::LookupRequest& request) {
     const PublishedRange* range = owner_.sources_.find(source_)->source.find(request.name);
     if (range == nullptr) {
-      control_->send(wire::ErrorReply{request.id, ErrorCode::not_found, 0, "the source has no range of that name"});
+      control_->send(wire::ErrorReply{request.id, ErrorCode::not_found, 0,
+                                      "the source has no range of that name"});
       return;
     }
     control_->send(wire::LookupReply{request.id, PublishedSource::describe(*range)});
@@ -399,11 +506,13 @@ class Owner::Session final : public ControlHandler, public OwnerAccess {
 
   void on_fence(const wire::FenceRequest& fence) {
     if (fence.lane >= lanes_.size()) {
-      return end(wire::Refusal{ErrorCode::protocol_mismatch, "a fence for a lane that does not exist", 0});
+      return end(
+          wire::Refusal{ErrorCode::protocol_mismatch, "a fence for a lane that does not exist", 0});
     }
     LaneSlot& lane = lanes_[fence.lane];
     if (lane.endpoint != nullptr && lane.generation <= fence.generation) {
-      lane.endpoint->begin_close(error_of(ErrorCode::connection_lost, "the peer had the lane ended"));
+      lane.endpoint->begin_close(
+          error_of(ErrorCode::connection_lost, "the peer had the lane ended"));
     }
     // A join of that incarnation that is still under way comes too late.
     lane.generation = std::max(lane.generation, fence.generation);
@@ -430,14 +539,16 @@ class Owner::Session final : public ControlHandler, public OwnerAccess {
   bool ending_ = false;
 };
 
-// -- checksums (R23): on the native worker, a few MiB a step -------------------------------------------
+// -- checksums (R23): on the native worker, a few MiB a step
+// -------------------------------------------
 
 struct Owner::Session::Checksum {
   std::uint64_t request = 0;
   LocalBytes local;
   std::uint64_t lease = 0;
   std::uint64_t left = 0;
-  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state{XXH3_createState(), XXH3_freeState};
+  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state{XXH3_createState(),
+                                                                        XXH3_freeState};
   std::vector<std::byte> buffer;
   std::optional<Error> error;
 
@@ -463,14 +574,16 @@ struct Owner::Session::Checksum {
 
 void Owner::Session::on_checksum(const wire::ChecksumRequest& request) {
   if (checksums_ == checksums_per_session_max) {
-    control_->send(wire::ErrorReply{request.id, ErrorCode::resource_exhausted, 0,
-                                    fmt::format("{} checksums are under way in this session", checksums_)});
+    control_->send(
+        wire::ErrorReply{request.id, ErrorCode::resource_exhausted, 0,
+                         fmt::format("{} checksums are under way in this session", checksums_)});
     return;
   }
   const Grant grant = acquire(request.range, request.offset, request.length_bytes, Access::read);
   if (grant.lease == 0) {
-    control_->send(wire::ErrorReply{request.id, grant.refused, 0,
-                                    fmt::format("the owner refused the checksum: {}", to_string(grant.refused))});
+    control_->send(wire::ErrorReply{
+        request.id, grant.refused, 0,
+        fmt::format("the owner refused the checksum: {}", to_string(grant.refused))});
     return;
   }
   auto checksum = std::make_shared<Checksum>();
@@ -486,31 +599,42 @@ void Owner::Session::on_checksum(const wire::ChecksumRequest& request) {
 
 void Owner::Session::step_checksum(std::shared_ptr<Checksum> checksum) {
   Checksum* work = checksum.get();
-  owner_.shard_.run_blocking([work] { work->step(); }, [this, checksum] {
-    if (!ending_ && !checksum->error && checksum->left > 0) return step_checksum(checksum);
-    owner_.ranges_.release_for_peer(checksum->lease);
-    --checksums_;
-    if (ending_) return;
-    if (checksum->error) {
-      control_->send(wire::ErrorReply{checksum->request, checksum->error->code, checksum->error->native_number,
-                                      checksum->error->message.substr(0, wire::message_bytes_max)});
-      return;
-    }
-    XXH128_canonical_t canonical;
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(checksum->state.get()));
-    wire::ChecksumReply reply;
-    reply.id = checksum->request;
-    std::copy(std::begin(canonical.digest), std::end(canonical.digest), reply.digest.bytes.begin());
-    control_->send(reply);
-  });
+  owner_.shard_.run_blocking(
+      [work] { work->step(); },
+      [this, checksum] {
+        if (!ending_ && !checksum->error && checksum->left > 0) {
+          return step_checksum(checksum);
+        }
+        owner_.ranges_.release_for_peer(checksum->lease);
+        --checksums_;
+        if (ending_) {
+          return;
+        }
+        if (checksum->error) {
+          control_->send(wire::ErrorReply{
+              checksum->request, checksum->error->code, checksum->error->native_number,
+              checksum->error->message.substr(0, wire::message_bytes_max)});
+          return;
+        }
+        XXH128_canonical_t canonical;
+        XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(checksum->state.get()));
+        wire::ChecksumReply reply;
+        reply.id = checksum->request;
+        std::copy(std::begin(canonical.digest), std::end(canonical.digest),
+                  reply.digest.bytes.begin());
+        control_->send(reply);
+      });
 }
 
-// -- joining lanes -------------------------------------------------------------------------------------
+// -- joining lanes
+// -------------------------------------------------------------------------------------
 
 void Owner::Greeter::take_join() {
   buffer_.set_in_max(wire::lane_join_bytes);
   if (buffer_.in().size() < wire::lane_join_bytes) {
-    if (!buffer_.fill() || buffer_.in().size() < wire::lane_join_bytes) return;
+    if (!buffer_.fill() || buffer_.in().size() < wire::lane_join_bytes) {
+      return;
+    }
   }
   auto join = wire::decode_lane_join(buffer_.in().first<wire::lane_join_bytes>());
   wire::LaneAccept accept;
@@ -531,7 +655,8 @@ void Owner::Greeter::take_join() {
   }
   buffer_.consume(wire::lane_join_bytes);
   const std::vector<std::byte> leftover(buffer_.in().begin(), buffer_.in().end());
-  // The lane's writer starts behind these bytes: a fresh socket takes them whole, or the peer is refused.
+  // The lane's writer starts behind these bytes: a fresh socket takes them whole, or the peer is
+  // refused.
   buffer_.send(words);
   if (!buffer_.flush() || buffer_.out_pending() > 0) {
     over_ = true;
@@ -541,31 +666,40 @@ void Owner::Greeter::take_join() {
   over_ = true;
 }
 
-// -- Owner ---------------------------------------------------------------------------------------------
+// -- Owner
+// ---------------------------------------------------------------------------------------------
 
-Owner::Owner(Shard& shard, RangeTable& ranges, const EngineId& self, const TcpConfig& tcp, const Limits& limits,
-             LaneCounters& lane_counters, Log& log)
-    : shard_(shard), ranges_(ranges), self_(self), tcp_(tcp), limits_(limits), lane_counters_(lane_counters),
-      log_(log), sessions_(limits.sessions) {}
+Owner::Owner(Shard& shard, RangeTable& ranges, const EngineId& self, const TcpConfig& tcp,
+             const Limits& limits, LaneCounters& lane_counters, Log& log)
+    : shard_(shard), ranges_(ranges), self_(self), tcp_(tcp), limits_(limits),
+      lane_counters_(lane_counters), log_(log), sessions_(limits.sessions) {}
 
 Owner::~Owner() = default;
 
-Result<Owner::Published> Owner::publish(const std::string& name, std::uint64_t epoch, const Address& listen,
+Result<Owner::Published> Owner::publish(const std::string& name, std::uint64_t epoch,
+                                        const Address& listen,
                                         std::span<const RangeToPublish> ranges) {
   if (sources_by_name_.contains(name)) {
-    return fail(ErrorCode::invalid_argument, fmt::format("this engine publishes a source \"{}\" already", name));
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("this engine publishes a source \"{}\" already", name));
   }
   SourceEntry entry(name, epoch);
-  if (auto added = entry.source.add(ranges, ranges_); !added) return fail(added.error());
+  if (auto added = entry.source.add(ranges, ranges_); !added) {
+    return fail(added.error());
+  }
   std::uint64_t listener = 0;
   // Sources of one engine may share an address.
   listeners_.for_each([&](std::uint64_t id, std::unique_ptr<Listening>& other) {
     const Address& bound = other->listener().bound;
-    if (listen.port != 0 && bound.port == listen.port && bound.host == listen.host) listener = id;
+    if (listen.port != 0 && bound.port == listen.port && bound.host == listen.host) {
+      listener = id;
+    }
   });
   if (listener == 0) {
     auto made = shard_.network().listen(listen, 0);
-    if (!made) return fail(made.error());
+    if (!made) {
+      return fail(made.error());
+    }
     const SocketId socket = made->socket;
     auto [id, slot] = listeners_.emplace(std::make_unique<Listening>(*this, std::move(*made), 0));
     const std::uint64_t token = shard_.add(slot->get());
@@ -583,14 +717,18 @@ Result<Owner::Published> Owner::publish(const std::string& name, std::uint64_t e
 
 Result<void> Owner::add(std::uint64_t source, std::span<const RangeToPublish> ranges) {
   SourceEntry* entry = sources_.find(source);
-  if (entry == nullptr) return fail(ErrorCode::invalid_argument, "the source has been closed");
+  if (entry == nullptr) {
+    return fail(ErrorCode::invalid_argument, "the source has been closed");
+  }
   return entry->source.add(ranges, ranges_);
 }
 
 Result<std::uint64_t> Owner::find_range(std::uint64_t source, std::string_view name) const {
   const SourceEntry* entry = sources_.find(source);
   const PublishedRange* range = entry == nullptr ? nullptr : entry->source.find(name);
-  if (range == nullptr) return fail(ErrorCode::not_found, fmt::format("the source has no range \"{}\"", name));
+  if (range == nullptr) {
+    return fail(ErrorCode::not_found, fmt::format("the source has no range \"{}\"", name));
+  }
   return range->id;
 }
 
@@ -601,15 +739,23 @@ Owner::SourceEntry* Owner::find_source(std::string_view name) {
 
 void Owner::close_source(std::uint64_t source) {
   SourceEntry* entry = sources_.find(source);
-  if (entry == nullptr) return;
+  if (entry == nullptr) {
+    return;
+  }
   sources_by_name_.erase(entry->source.name());
   std::unique_ptr<Listening>* listening = listeners_.find(entry->listener);
-  if (--(*listening)->users == 0) listeners_.erase(entry->listener);
+  if (--(*listening)->users == 0) {
+    listeners_.erase(entry->listener);
+  }
   sessions_.for_each([&](std::uint64_t, std::unique_ptr<Session>& session) {
-    if (session->source() == source) session->end(wire::Goodbye{});
+    if (session->source() == source) {
+      session->end(wire::Goodbye{});
+    }
   });
   for (const auto& recall : recalls_) {
-    if (recall->source == source) recall->sessions.clear();
+    if (recall->source == source) {
+      recall->sessions.clear();
+    }
   }
   sources_.erase(source);
 }
@@ -622,7 +768,8 @@ bool Owner::published(std::uint64_t registration) const {
   return any;
 }
 
-// -- connections ---------------------------------------------------------------------------------------
+// -- connections
+// ---------------------------------------------------------------------------------------
 
 void Owner::on_connection(SocketId socket) {
   if (greeters_.size() >= limits_.handshakes) {
@@ -637,10 +784,13 @@ void Owner::on_hello(Greeter& greeter, const wire::Hello& hello) {
   SourceEntry* entry = find_source(hello.name);
   auto refusal = refuse(hello, entry == nullptr ? nullptr : &entry->source, self_);
   if (!refusal && sessions_.size() >= limits_.sessions) {
-    refusal = wire::Refusal{ErrorCode::resource_exhausted,
-                            fmt::format("the owner has {} sessions, its limit", sessions_.size()), 0};
+    refusal =
+        wire::Refusal{ErrorCode::resource_exhausted,
+                      fmt::format("the owner has {} sessions, its limit", sessions_.size()), 0};
   }
-  if (refusal) return greeter.refuse(*refusal);
+  if (refusal) {
+    return greeter.refuse(*refusal);
+  }
   const std::uint32_t lanes = std::min(hello.lanes, limits_.lanes_per_session);
   auto [id, slot] = sessions_.emplace(
       std::make_unique<Session>(*this, sources_by_name_.at(entry->source.name()), hello, lanes));
@@ -660,13 +810,16 @@ Owner::Session* Owner::admit_lane(const wire::LaneJoin& join, ErrorCode& refused
   return refused == ErrorCode{} ? session->get() : nullptr;
 }
 
-// -- recalls (R18) -------------------------------------------------------------------------------------
+// -- recalls (R18)
+// -------------------------------------------------------------------------------------
 
 std::shared_ptr<RecallState> Owner::recall(std::uint64_t source, std::uint64_t range) {
   SourceEntry* entry = sources_.find(source);
   WHERRY_ASSERT(entry != nullptr);
   for (const auto& under_way : recalls_) {
-    if (under_way->source == source && under_way->range == range) return under_way;
+    if (under_way->source == source && under_way->range == range) {
+      return under_way;
+    }
   }
   auto recall = std::make_shared<RecallState>();
   recall->source = source;
@@ -675,7 +828,9 @@ std::shared_ptr<RecallState> Owner::recall(std::uint64_t source, std::uint64_t r
   entry->source.recall(range);
   sessions_.for_each([&](std::uint64_t id, std::unique_ptr<Session>& session) {
     // Who has not been welcomed has been told of nothing.
-    if (session->source() != source || session->ending() || !session->welcomed()) return;
+    if (session->source() != source || session->ending() || !session->welcomed()) {
+      return;
+    }
     session->recall(range);
     recall->sessions.push_back(id);
   });
@@ -688,53 +843,79 @@ std::shared_ptr<RecallState> Owner::recall(std::uint64_t source, std::uint64_t r
 std::vector<std::shared_ptr<RecallState>> Owner::recall_registration(std::uint64_t registration) {
   std::vector<std::shared_ptr<RecallState>> recalls;
   sources_.for_each([&](std::uint64_t source, SourceEntry& entry) {
-    for (const std::uint64_t range : entry.source.publishing(registration)) recalls.push_back(recall(source, range));
+    for (const std::uint64_t range : entry.source.publishing(registration)) {
+      recalls.push_back(recall(source, range));
+    }
   });
   return recalls;
 }
 
 void Owner::revoke_if_acknowledged(RecallState& recall) {
-  if (recall.revoked || !recall.sessions.empty()) return;
+  if (recall.revoked || !recall.sessions.empty()) {
+    return;
+  }
   recall.revoked = true;
-  if (SourceEntry* entry = sources_.find(recall.source)) entry->source.remove(recall.range);
+  if (SourceEntry* entry = sources_.find(recall.source)) {
+    entry->source.remove(recall.range);
+  }
 }
 
 void Owner::force(RecallState& recall) {
-  if (recall.revoked) return;
+  if (recall.revoked) {
+    return;
+  }
   for (const std::uint64_t id : recall.sessions) {
     auto* session = sessions_.find(id);
-    if (session == nullptr) continue;
-    (*session)->cut_lanes(error_of(ErrorCode::range_withdrawn, "a range was recalled and the peer did not acknowledge"));
+    if (session == nullptr) {
+      continue;
+    }
+    (*session)->cut_lanes(error_of(ErrorCode::range_withdrawn,
+                                   "a range was recalled and the peer did not acknowledge"));
     ++recall.cut;
   }
   recall.sessions.clear();
   revoke_if_acknowledged(recall);
 }
 
-bool Owner::over(const RecallState& recall) const { return recall.revoked && ranges_.peer_leases(recall.registration) == 0; }
+bool Owner::over(const RecallState& recall) const {
+  return recall.revoked && ranges_.peer_leases(recall.registration) == 0;
+}
 
 void Owner::on_acknowledged(std::uint64_t session, std::uint64_t range) {
   for (const auto& recall : recalls_) {
-    if (recall->range == range) std::erase(recall->sessions, session);
+    if (recall->range == range) {
+      std::erase(recall->sessions, session);
+    }
   }
 }
 
 void Owner::session_gone(std::uint64_t session) {
-  for (const auto& recall : recalls_) std::erase(recall->sessions, session);
+  for (const auto& recall : recalls_) {
+    std::erase(recall->sessions, session);
+  }
 }
 
-// -- turns ---------------------------------------------------------------------------------------------
+// -- turns
+// ---------------------------------------------------------------------------------------------
 
 bool Owner::turn(std::uint64_t) {
   bool moved = std::erase_if(greeters_, [](const auto& greeter) { return greeter->over(); }) > 0;
   std::vector<std::uint64_t> gone;
   sessions_.for_each([&](std::uint64_t id, std::unique_ptr<Session>& session) {
     moved |= session->turn();
-    if (session->ending()) session_gone(id);
-    if (session->gone()) gone.push_back(id);
+    if (session->ending()) {
+      session_gone(id);
+    }
+    if (session->gone()) {
+      gone.push_back(id);
+    }
   });
-  for (const std::uint64_t id : gone) sessions_.erase(id);
-  for (const auto& recall : recalls_) revoke_if_acknowledged(*recall);
+  for (const std::uint64_t id : gone) {
+    sessions_.erase(id);
+  }
+  for (const auto& recall : recalls_) {
+    revoke_if_acknowledged(*recall);
+  }
   std::erase_if(recalls_, [](const auto& recall) { return recall->revoked; });
   return moved || !gone.empty();
 }
@@ -742,8 +923,10 @@ bool Owner::turn(std::uint64_t) {
 void Owner::close() {
   std::vector<std::uint64_t> all;
   sources_.for_each([&](std::uint64_t id, SourceEntry&) { all.push_back(id); });
-  for (const std::uint64_t id : all) close_source(id);
+  for (const std::uint64_t id : all) {
+    close_source(id);
+  }
   greeters_.clear();
 }
 
-}  // namespace wherry
+} // namespace wherry

@@ -1,16 +1,6 @@
-// The owner's side of sessions: listeners, connections that have not said who they are, sessions with
-// their lanes, and recalls (R18, R24). The shard's leader runs all of it.
+// The owner's side of sessions: listeners, connections that have not said who they are, sessions
+// with their lanes, and recalls (R18, R24). The shard's leader runs all of it.
 #pragma once
-
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <unordered_map>
-#include <vector>
-
-#include <wherry/options.hpp>
 
 #include "base/log.h"
 #include "engine/control_channel.h"
@@ -19,6 +9,16 @@
 #include "path/tcp/owner_lane.h"
 #include "source/source_table.h"
 #include "wire/frames.h"
+
+#include <wherry/options.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
 
 namespace wherry {
 
@@ -29,19 +29,20 @@ struct RecallState {
   std::uint64_t source = 0;
   std::uint64_t range = 0;
   std::uint64_t registration = 0;
-  std::vector<std::uint64_t> sessions;  ///< That have not acknowledged.
-  std::uint32_t cut = 0;                ///< Sessions whose lanes were ended for it.
-  bool revoked = false;                 ///< Nobody can start on the range any more.
+  std::vector<std::uint64_t> sessions; ///< That have not acknowledged.
+  std::uint32_t cut = 0;               ///< Sessions whose lanes were ended for it.
+  bool revoked = false;                ///< Nobody can start on the range any more.
 };
 
 class Owner {
- public:
-  Owner(Shard& shard, RangeTable& ranges, const EngineId& self, const TcpConfig& tcp, const Limits& limits,
-        LaneCounters& lane_counters, Log& log);
+public:
+  Owner(Shard& shard, RangeTable& ranges, const EngineId& self, const TcpConfig& tcp,
+        const Limits& limits, LaneCounters& lane_counters, Log& log);
   ~Owner();
 
-  /// Listens (or shares the listener of that address) and publishes, under `epoch`. Returns the id and
-  /// the address that was bound. Errors: io_error (bind), invalid_argument (name taken, ranges).
+  /// Listens (or shares the listener of that address) and publishes, under `epoch`. Returns the id
+  /// and the address that was bound. Errors: io_error (bind), invalid_argument (name taken,
+  /// ranges).
   struct Published {
     std::uint64_t id = 0;
     Address bound;
@@ -68,15 +69,15 @@ class Owner {
   bool turn(std::uint64_t now_ns);
 
   struct Counters {
-    std::uint64_t sessions_opened = 0, sessions_refused = 0, connections_refused = 0, strangers = 0, recalls = 0,
-                  checksums = 0;
+    std::uint64_t sessions_opened = 0, sessions_refused = 0, connections_refused = 0, strangers = 0,
+                  recalls = 0, checksums = 0;
   };
   const Counters& counters() const { return counters_; }
   std::size_t sessions() const { return sessions_.size(); }
   std::size_t handshakes() const { return greeters_.size(); }
   std::size_t sources() const { return sources_.size(); }
 
- private:
+private:
   class Listening;
   class Greeter;
   class Session;
@@ -112,4 +113,4 @@ class Owner {
   Counters counters_;
 };
 
-}  // namespace wherry
+} // namespace wherry

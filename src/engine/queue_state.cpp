@@ -1,10 +1,10 @@
 #include "engine/queue_state.h"
 
-#include <algorithm>
+#include "base/assert.h"
 
 #include <fmt/format.h>
 
-#include "base/assert.h"
+#include <algorithm>
 
 namespace wherry {
 
@@ -12,7 +12,8 @@ Result<void> QueueState::reserve() {
   const std::lock_guard lock(mutex_);
   if (count_ + reserved_ + 2 > ring_.size()) {
     return fail(ErrorCode::resource_exhausted,
-                fmt::format("the completion queue has {} entries: {} are there, {} are reserved, and a request takes 2",
+                fmt::format("the completion queue has {} entries: {} are there, {} are reserved, "
+                            "and a request takes 2",
                             ring_.size(), count_, reserved_));
   }
   reserved_ += 2;
@@ -30,16 +31,22 @@ void QueueState::push(const CompletionEntry& entry) {
   WHERRY_ASSERT(reserved_ > 0);
   --reserved_;
   ring_[(first_ + count_) % ring_.size()] = entry;
-  if (++count_ == 1 && watched_) event_.set();
+  if (++count_ == 1 && watched_) {
+    event_.set();
+  }
 }
 
 std::size_t QueueState::poll(std::span<CompletionEntry> out) {
   const std::lock_guard lock(mutex_);
   const std::size_t taken = std::min(out.size(), count_);
-  for (std::size_t i = 0; i < taken; ++i) out[i] = ring_[(first_ + i) % ring_.size()];
+  for (std::size_t i = 0; i < taken; ++i) {
+    out[i] = ring_[(first_ + i) % ring_.size()];
+  }
   first_ = (first_ + taken) % ring_.size();
   count_ -= taken;
-  if (taken > 0 && count_ == 0 && watched_) event_.clear();
+  if (taken > 0 && count_ == 0 && watched_) {
+    event_.clear();
+  }
   return taken;
 }
 
@@ -50,7 +57,9 @@ bool QueueState::empty() const {
 
 int QueueState::fd() {
   const std::lock_guard lock(mutex_);
-  if (!watched_ && count_ > 0) event_.set();
+  if (!watched_ && count_ > 0) {
+    event_.set();
+  }
   watched_ = true;
   return event_.fd();
 }
@@ -60,4 +69,4 @@ bool QueueState::watched() const {
   return watched_;
 }
 
-}  // namespace wherry
+} // namespace wherry

@@ -1,20 +1,20 @@
 // A completion queue: bounded, both entries of a request reserved at admission. Thread-safe.
 #pragma once
 
+#include "os/event_fd.h"
+
+#include <wherry/request.hpp>
+
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
 
-#include <wherry/request.hpp>
-
-#include "os/event_fd.h"
-
 namespace wherry {
 
 class QueueState {
- public:
+public:
   QueueState(std::uint32_t capacity, EventFd event) : event_(std::move(event)), ring_(capacity) {}
 
   /// Room for both entries of one more request. Error: resource_exhausted.
@@ -28,14 +28,14 @@ class QueueState {
   int fd();
   bool watched() const;
 
- private:
+private:
   EventFd event_;
   mutable std::mutex mutex_;
   std::vector<CompletionEntry> ring_;
   std::size_t first_ = 0;
   std::size_t count_ = 0;
-  std::size_t reserved_ = 0;  // Entries that will still be pushed.
+  std::size_t reserved_ = 0; // Entries that will still be pushed.
   bool watched_ = false;
 };
 
-}  // namespace wherry
+} // namespace wherry

@@ -1,12 +1,12 @@
 #include "engine/remote.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include "base/assert.h"
 
 #include <fmt/format.h>
 
-#include "base/assert.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 namespace wherry {
 
@@ -30,16 +30,19 @@ bool overlap(std::uint64_t a, std::uint64_t a_length, std::uint64_t b, std::uint
   return a < b + b_length && b < a + a_length;
 }
 
-}  // namespace
+} // namespace
 
-// -- Dialer: connects a socket and, for lanes, joins -------------------------------------------------
+// -- Dialer: connects a socket and, for lanes, joins
+// -------------------------------------------------
 
 class Remote::Dialer final : public Endpoint {
- public:
+public:
   enum class State : std::uint8_t { connecting, joining, done, failed };
 
   /// A plain connection.
-  Dialer(Shard& shard, SocketId socket, std::string what) : shard_(shard), what_(std::move(what)) { start(socket); }
+  Dialer(Shard& shard, SocketId socket, std::string what) : shard_(shard), what_(std::move(what)) {
+    start(socket);
+  }
   /// A lane.
   Dialer(Shard& shard, SocketId socket, std::string what, const wire::LaneJoin& join)
       : shard_(shard), what_(std::move(what)), join_(join) {
@@ -51,8 +54,12 @@ class Remote::Dialer final : public Endpoint {
   std::uint64_t next_deadline_ns() const override { return never_ns; }
 
   bool progress(std::uint64_t) override {
-    if (state_ == State::connecting) check_connected();
-    if (state_ == State::joining) progress_join();
+    if (state_ == State::connecting) {
+      check_connected();
+    }
+    if (state_ == State::joining) {
+      progress_join();
+    }
     return false;
   }
 
@@ -61,16 +68,19 @@ class Remote::Dialer final : public Endpoint {
   SocketId release() { return buffer_->release(); }
   std::span<const std::byte> leftover() const { return buffer_->in(); }
 
- private:
+private:
   void start(SocketId socket) {
-    buffer_ = std::make_unique<SocketBuffer>(shard_.network(), socket, wire::preamble_bytes + wire::lane_accept_bytes);
+    buffer_ = std::make_unique<SocketBuffer>(shard_.network(), socket,
+                                             wire::preamble_bytes + wire::lane_accept_bytes);
     token_ = shard_.add(this);
     shard_.network().set_token(socket, token_);
   }
 
   void check_connected() {
     const int number = shard_.network().connect_error(buffer_->socket());
-    if (number == EINPROGRESS) return;
+    if (number == EINPROGRESS) {
+      return;
+    }
     if (number != 0) {
       Error error = native_error("connect", number, what_);
       error.code = number == ETIMEDOUT ? ErrorCode::timed_out : ErrorCode::connection_lost;
@@ -83,30 +93,43 @@ class Remote::Dialer final : public Endpoint {
     state_ = State::joining;
     std::array<std::byte, wire::lane_join_bytes> join;
     wire::encode(*join_, join);
-    buffer_->send(wire::encode(wire::Preamble{wire::protocol_version, wire::Role::lane_consumer, wire::Security::none}));
+    buffer_->send(wire::encode(
+        wire::Preamble{wire::protocol_version, wire::Role::lane_consumer, wire::Security::none}));
     buffer_->send(join);
   }
 
   void progress_join() {
     const bool alive = buffer_->fill();
-    if (!buffer_->flush()) return fail_with(buffer_->error());
+    if (!buffer_->flush()) {
+      return fail_with(buffer_->error());
+    }
     const auto prefix = buffer_->in().first(std::min(buffer_->in().size(), wire::preamble_bytes));
-    if (!prefix.empty() && !wire::may_be_preamble(prefix)) return fail_with(wire::not_a_preamble(prefix));
+    if (!prefix.empty() && !wire::may_be_preamble(prefix)) {
+      return fail_with(wire::not_a_preamble(prefix));
+    }
     if (buffer_->in().size() < wire::preamble_bytes + wire::lane_accept_bytes) {
-      if (!alive) fail_with(buffer_->error());
+      if (!alive) {
+        fail_with(buffer_->error());
+      }
       return;
     }
     auto preamble = wire::decode_preamble(buffer_->in().first<wire::preamble_bytes>());
-    if (!preamble) return fail_with(preamble.error());
+    if (!preamble) {
+      return fail_with(preamble.error());
+    }
     auto accept = wire::decode_lane_accept(
         buffer_->in().subspan<wire::preamble_bytes, wire::lane_accept_bytes>());
-    if (!accept) return fail_with(accept.error());
+    if (!accept) {
+      return fail_with(accept.error());
+    }
     if (preamble->role != wire::Role::lane_owner || accept->nonce != join_->nonce) {
-      return fail_with(error_of(ErrorCode::protocol_mismatch, "the peer answered something else than this join"));
+      return fail_with(error_of(ErrorCode::protocol_mismatch,
+                                "the peer answered something else than this join"));
     }
     if (accept->code != 0) {
       const auto code = static_cast<ErrorCode>(accept->code);
-      return fail_with(error_of(code, fmt::format("the owner refused the lane: {}", to_string(code))));
+      return fail_with(
+          error_of(code, fmt::format("the owner refused the lane: {}", to_string(code))));
     }
     buffer_->consume(wire::preamble_bytes + wire::lane_accept_bytes);
     state_ = State::done;
@@ -126,13 +149,16 @@ class Remote::Dialer final : public Endpoint {
   Error error_;
 };
 
-// -- LaneEndpoint: a ready lane on its socket --------------------------------------------------------
+// -- LaneEndpoint: a ready lane on its socket
+// --------------------------------------------------------
 
 class Remote::LaneEndpoint final : public Endpoint {
- public:
-  LaneEndpoint(Remote& remote, SocketId socket, const LaneConfig& config, std::span<const std::byte> leftover)
+public:
+  LaneEndpoint(Remote& remote, SocketId socket, const LaneConfig& config,
+               std::span<const std::byte> leftover)
       : remote_(remote), socket_(socket), stream_(remote.shard_.network(), socket) {
-    const LaneServices services{remote.shard_.files(), remote.shard_.staging(), remote.host_.lane_counters()};
+    const LaneServices services{remote.shard_.files(), remote.shard_.staging(),
+                                remote.host_.lane_counters()};
     auto lane = std::make_unique<ConsumerLane>(stream_, config, services, remote.shard_.now_ns());
     lane->prepend(leftover);
     lane_ = lane.get();
@@ -148,13 +174,17 @@ class Remote::LaneEndpoint final : public Endpoint {
   ~LaneEndpoint() override {
     remote_.shard_.remove(token_);
     link_.reset();
-    if (socket_ != 0) remote_.shard_.network().close(socket_);
+    if (socket_ != 0) {
+      remote_.shard_.network().close(socket_);
+    }
   }
 
   Link& link() { return *link_; }
   void activate() { remote_.shard_.activate(token_); }
   void on_event(const NetworkEvent& event) override {
-    if (lane_ != nullptr) lane_->on_event(event.readable, event.writable, event.hangup);
+    if (lane_ != nullptr) {
+      lane_->on_event(event.readable, event.writable, event.hangup);
+    }
   }
   bool progress(std::uint64_t now_ns) override {
     bool moved = link_->progress(now_ns);
@@ -164,7 +194,7 @@ class Remote::LaneEndpoint final : public Endpoint {
   std::uint64_t next_deadline_ns() const override { return link_->next_deadline_ns(); }
   bool waits_for_files() const override { return lane_ != nullptr && lane_->waits_for_files(); }
 
- private:
+private:
   Remote& remote_;
   SocketId socket_;
   SocketStream stream_;
@@ -173,14 +203,21 @@ class Remote::LaneEndpoint final : public Endpoint {
   std::uint64_t token_ = 0;
 };
 
-bool Remote::LaneSlot::ready() const { return endpoint != nullptr && endpoint->link().state() == LinkState::ready; }
+bool Remote::LaneSlot::ready() const {
+  return endpoint != nullptr && endpoint->link().state() == LinkState::ready;
+}
 
-// -- Remote ------------------------------------------------------------------------------------------
+// -- Remote
+// ------------------------------------------------------------------------------------------
 
-Remote::Remote(Shard& shard, RemoteHost& host, std::uint64_t id, SourceReference reference, std::uint32_t lanes)
-    : shard_(shard), host_(host), id_(id), lanes_wanted_(lanes), reference_(std::move(reference)), completions_(256) {}
+Remote::Remote(Shard& shard, RemoteHost& host, std::uint64_t id, SourceReference reference,
+               std::uint32_t lanes)
+    : shard_(shard), host_(host), id_(id), lanes_wanted_(lanes), reference_(std::move(reference)),
+      completions_(256) {}
 
-Remote::~Remote() { WHERRY_ASSERT(requests_.empty()); }
+Remote::~Remote() {
+  WHERRY_ASSERT(requests_.empty());
+}
 
 Error Remote::why() const {
   const std::lock_guard lock(mutex_);
@@ -203,25 +240,39 @@ void Remote::know(const RemoteRange& range) {
 }
 
 bool Remote::overlaps_unsettled(std::span<const Operation> operations) const {
-  if (unsettled_.empty() && !everything_unsettled_) return false;
+  if (unsettled_.empty() && !everything_unsettled_) {
+    return false;
+  }
   for (const Operation& op : operations) {
-    if (op.kind != OperationKind::write) continue;
-    if (everything_unsettled_) return true;
+    if (op.kind != OperationKind::write) {
+      continue;
+    }
+    if (everything_unsettled_) {
+      return true;
+    }
     for (const Unsettled& u : unsettled_) {
-      if (u.range == op.remote_range && overlap(op.remote_offset, op.length_bytes, u.offset, u.length)) return true;
+      if (u.range == op.remote_range &&
+          overlap(op.remote_offset, op.length_bytes, u.offset, u.length)) {
+        return true;
+      }
     }
   }
   return false;
 }
 
-// -- opening -------------------------------------------------------------------------------------------
+// -- opening
+// -------------------------------------------------------------------------------------------
 
 void Remote::open(std::uint64_t deadline_ns) {
   WHERRY_ASSERT(phase_ == Phase::idle);
   opening_over_ = false;
   opening_deadline_ns_ = deadline_ns;
   address_ = 0;
-  if (addresses_.empty()) resolve(); else connect_next();
+  if (addresses_.empty()) {
+    resolve();
+  } else {
+    connect_next();
+  }
 }
 
 void Remote::resolve() {
@@ -233,8 +284,12 @@ void Remote::resolve() {
   shard_.run_blocking([=] { *result = network->resolve(to.host, to.port); },
                       [this, result] {
                         resolving_ = false;
-                        if (phase_ != Phase::resolving) return;
-                        if (!*result) return fail_opening(result->error());
+                        if (phase_ != Phase::resolving) {
+                          return;
+                        }
+                        if (!*result) {
+                          return fail_opening(result->error());
+                        }
                         addresses_ = **result;
                         connect_next();
                       });
@@ -243,7 +298,9 @@ void Remote::resolve() {
 void Remote::connect_next() {
   phase_ = Phase::connecting;
   if (address_ == addresses_.size()) {
-    return fail_opening(why().message.empty() ? error_of(ErrorCode::not_found, "the host name has no address") : why());
+    return fail_opening(why().message.empty()
+                            ? error_of(ErrorCode::not_found, "the host name has no address")
+                            : why());
   }
   const Address& to = addresses_[address_++];
   auto socket = shard_.network().connect(to, 0);
@@ -254,17 +311,18 @@ void Remote::connect_next() {
     }
     return connect_next();
   }
-  dialer_ = std::make_unique<Dialer>(shard_, *socket, fmt::format("cannot connect to {}", to.to_string()));
+  dialer_ = std::make_unique<Dialer>(shard_, *socket,
+                                     fmt::format("cannot connect to {}", to.to_string()));
 }
 
 bool Remote::progress_connecting(std::uint64_t now_ns) {
   if (now_ns >= opening_deadline_ns_) {
-    static constexpr const char* doing[] = {"", "looking up the host name", "connecting", "waiting for its greeting",
-                                            "joining the lanes"};
+    static constexpr const char* doing[] = {"", "looking up the host name", "connecting",
+                                            "waiting for its greeting", "joining the lanes"};
     const SourceReference to = reference();
-    fail_opening(error_of(ErrorCode::timed_out,
-                          fmt::format("no answer from {} in time, while {}", Address{to.host, to.port}.to_string(),
-                                      doing[static_cast<int>(phase_)])));
+    fail_opening(error_of(ErrorCode::timed_out, fmt::format("no answer from {} in time, while {}",
+                                                            Address{to.host, to.port}.to_string(),
+                                                            doing[static_cast<int>(phase_)])));
     return true;
   }
   if (phase_ == Phase::connecting && dialer_ != nullptr) {
@@ -293,7 +351,8 @@ bool Remote::progress_connecting(std::uint64_t now_ns) {
         return true;
       }
     }
-    if (std::all_of(lanes_.begin(), lanes_.end(), [](const LaneSlot& lane) { return lane.ready(); })) {
+    if (std::all_of(lanes_.begin(), lanes_.end(),
+                    [](const LaneSlot& lane) { return lane.ready(); })) {
       phase_ = Phase::open;
       set_state(SourceState::open);
       opening_over_ = true;
@@ -330,7 +389,8 @@ void Remote::on_welcome(const wire::Welcome& welcome) {
   {
     const std::lock_guard lock(mutex_);
     // The owner checks this too; a binding is not left to the other side (R21).
-    if ((reference_.epoch && *reference_.epoch != welcome.epoch) || (owner_ && !(*owner_ == welcome.owner))) {
+    if ((reference_.epoch && *reference_.epoch != welcome.epoch) ||
+        (owner_ && !(*owner_ == welcome.owner))) {
       Error error = error_of(ErrorCode::stale_epoch, "the owner is another one now");
       error.current_epoch = welcome.epoch;
       why_ = error;
@@ -340,14 +400,18 @@ void Remote::on_welcome(const wire::Welcome& welcome) {
       why_ = Error{};
     }
   }
-  if (why().code == ErrorCode::stale_epoch) return fail_opening(why());
+  if (why().code == ErrorCode::stale_epoch) {
+    return fail_opening(why());
+  }
   welcome_ = welcome;
   previous_session_ = welcome.session;
   phase_ = Phase::joining;
   const std::uint32_t count = std::min(welcome.lanes, lanes_wanted_);
   lanes_.clear();
   lanes_.resize(count);
-  for (std::uint32_t i = 0; i < count; ++i) dial_lane(i);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    dial_lane(i);
+  }
 }
 
 void Remote::dial_lane(std::uint32_t index) {
@@ -370,16 +434,24 @@ void Remote::dial_lane(std::uint32_t index) {
   join.generation = slot.generation;
   const Address& to = addresses_[address_ - 1];
   auto socket = shard_.network().connect(to, 0);
-  if (!socket) return lose_session(socket.error());
-  slot.dialer = std::make_unique<Dialer>(shard_, *socket, fmt::format("lane {}: cannot connect to {}", index, to.to_string()),
-                                         join);
+  if (!socket) {
+    return lose_session(socket.error());
+  }
+  slot.dialer = std::make_unique<Dialer>(
+      shard_, *socket, fmt::format("lane {}: cannot connect to {}", index, to.to_string()), join);
   slot.deadline_ns = add_ns(shard_.now_ns(), ns(host_.tcp().connect_timeout));
 }
 
 void Remote::on_refusal(const wire::Refusal& refusal) {
   Error error = error_of(refusal.code, refusal.message);
-  if (refusal.code == ErrorCode::stale_epoch && refusal.current_epoch != 0) error.current_epoch = refusal.current_epoch;
-  if (phase_ == Phase::greeting) fail_opening(std::move(error)); else lose_session(std::move(error));
+  if (refusal.code == ErrorCode::stale_epoch && refusal.current_epoch != 0) {
+    error.current_epoch = refusal.current_epoch;
+  }
+  if (phase_ == Phase::greeting) {
+    fail_opening(std::move(error));
+  } else {
+    lose_session(std::move(error));
+  }
 }
 
 // Opening has failed for good: the handle is lost, or stale for ever.
@@ -387,30 +459,45 @@ void Remote::fail_opening(Error why) {
   const bool stale = why.code == ErrorCode::stale_epoch && owner_.has_value();
   addresses_.clear();
   lose_session(std::move(why));
-  if (stale) set_state(SourceState::stale);
+  if (stale) {
+    set_state(SourceState::stale);
+  }
 }
 
-// -- the end of a session -----------------------------------------------------------------------------
+// -- the end of a session
+// -----------------------------------------------------------------------------
 
 void Remote::lose_session(Error why) {
-  if (phase_ == Phase::idle || phase_ == Phase::ending) return;
+  if (phase_ == Phase::idle || phase_ == Phase::ending) {
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     why_ = why;
   }
-  if (state() == SourceState::open) set_state(SourceState::lost);
-  if (why.code == ErrorCode::stale_epoch) set_state(SourceState::stale);
+  if (state() == SourceState::open) {
+    set_state(SourceState::lost);
+  }
+  if (why.code == ErrorCode::stale_epoch) {
+    set_state(SourceState::stale);
+  }
   // An opening that fails takes everybody with it who waits for it.
-  for (RequestState* request : requests_) request->of_lost_session = true;
+  for (RequestState* request : requests_) {
+    request->of_lost_session = true;
+  }
   phase_ = Phase::ending;
   dialer_.reset();
   if (control_ != nullptr) {
-    if (!control_->closed()) control_->close_after_flush();
+    if (!control_->closed()) {
+      control_->close_after_flush();
+    }
     dead_controls_.push_back(std::move(control_));
   }
   for (LaneSlot& lane : lanes_) {
     lane.dialer.reset();
-    if (lane.endpoint == nullptr) continue;
+    if (lane.endpoint == nullptr) {
+      continue;
+    }
     lane.endpoint->link().begin_close(why);
     lane.endpoint->activate();
   }
@@ -426,10 +513,14 @@ void Remote::lose_session(Error why) {
 // True when the last lane has drained and everything has been told.
 bool Remote::finish_ending() {
   for (const LaneSlot& lane : lanes_) {
-    if (lane.endpoint != nullptr && lane.endpoint->link().state() != LinkState::drained) return false;
+    if (lane.endpoint != nullptr && lane.endpoint->link().state() != LinkState::drained) {
+      return false;
+    }
   }
   for (LaneSlot& lane : lanes_) {
-    if (lane.endpoint != nullptr) collect(lane.endpoint->link());
+    if (lane.endpoint != nullptr) {
+      collect(lane.endpoint->link());
+    }
   }
   lanes_.clear();
   ready_lanes_ = 0;
@@ -437,7 +528,8 @@ bool Remote::finish_ending() {
   const bool again = state() == SourceState::lost && !closing_;
   end_requests(why(), !again);
   opening_over_ = true;
-  // Opened again for requests that came meanwhile; and, once, to have the owner end what is unsettled.
+  // Opened again for requests that came meanwhile; and, once, to have the owner end what is
+  // unsettled.
   if (again && (!requests_.empty() || (reopens_to_settle_ && !unsettled_requests_.empty()))) {
     reopens_to_settle_ = false;
     open(add_ns(shard_.now_ns(), ns(host_.tcp().connect_timeout)));
@@ -449,7 +541,9 @@ bool Remote::finish_ending() {
 void Remote::end_requests(const Error& why, bool all) {
   const std::vector<RequestState*> requests = requests_;
   for (RequestState* request : requests) {
-    if (!all && !request->of_lost_session) continue;
+    if (!all && !request->of_lost_session) {
+      continue;
+    }
     {
       const std::lock_guard lock(request->mutex);
       request->ledger.end(Outcome::failed, &why);
@@ -460,49 +554,80 @@ void Remote::end_requests(const Error& why, bool all) {
 
 void Remote::cancel_all() {
   const std::vector<RequestState*> requests = requests_;
-  for (RequestState* request : requests) cancel(*request);
+  for (RequestState* request : requests) {
+    cancel(*request);
+  }
 }
 
 void Remote::close_now(const Error& why) {
   closing_ = true;
-  if (phase_ == Phase::open) control_->send(wire::Goodbye{});
+  if (phase_ == Phase::open) {
+    control_->send(wire::Goodbye{});
+  }
   lose_session(why);
-  dead_controls_.clear();  // Their last words are not waited for.
-  if (phase_ == Phase::idle) end_requests(why, true);
+  dead_controls_.clear(); // Their last words are not waited for.
+  if (phase_ == Phase::idle) {
+    end_requests(why, true);
+  }
 }
 
 void Remote::on_control_closed(const Error& why) {
   Error error = why;
   if (phase_ == Phase::greeting && error.code == ErrorCode::connection_lost) {
-    error.message = fmt::format("the peer ended the connection before it greeted us: {}", error.message);
+    error.message =
+        fmt::format("the peer ended the connection before it greeted us: {}", error.message);
   }
   lose_session(std::move(error));
 }
 
-// -- control messages -----------------------------------------------------------------------------------
+// -- control messages
+// -----------------------------------------------------------------------------------
 
 void Remote::on_message(wire::ControlMessage& message) {
-  if (phase_ == Phase::ending || phase_ == Phase::idle) return;
-  if (auto* welcome = std::get_if<wire::Welcome>(&message)) return on_welcome(*welcome);
-  if (auto* refusal = std::get_if<wire::Refusal>(&message)) return on_refusal(*refusal);
-  if (phase_ == Phase::greeting) {
-    return lose_session(error_of(ErrorCode::protocol_mismatch, "the owner's first message is no greeting"));
+  if (phase_ == Phase::ending || phase_ == Phase::idle) {
+    return;
   }
-  if (auto* recall = std::get_if<wire::Recall>(&message)) return on_recall(recall->range);
+  if (auto* welcome = std::get_if<wire::Welcome>(&message)) {
+    return on_welcome(*welcome);
+  }
+  if (auto* refusal = std::get_if<wire::Refusal>(&message)) {
+    return on_refusal(*refusal);
+  }
+  if (phase_ == Phase::greeting) {
+    return lose_session(
+        error_of(ErrorCode::protocol_mismatch, "the owner's first message is no greeting"));
+  }
+  if (auto* recall = std::get_if<wire::Recall>(&message)) {
+    return on_recall(recall->range);
+  }
   if (std::holds_alternative<wire::Goodbye>(message)) {
     return lose_session(error_of(ErrorCode::connection_lost, "the owner has closed the source"));
   }
-  if (auto* reply = std::get_if<wire::DescribeReply>(&message)) return answer_pending(reply->id, std::move(message));
-  if (auto* reply = std::get_if<wire::LookupReply>(&message)) return answer_pending(reply->id, std::move(message));
-  if (auto* reply = std::get_if<wire::ChecksumReply>(&message)) return answer_pending(reply->id, std::move(message));
-  if (auto* reply = std::get_if<wire::ErrorReply>(&message)) return answer_pending(reply->id, std::move(message));
+  if (auto* reply = std::get_if<wire::DescribeReply>(&message)) {
+    return answer_pending(reply->id, std::move(message));
+  }
+  if (auto* reply = std::get_if<wire::LookupReply>(&message)) {
+    return answer_pending(reply->id, std::move(message));
+  }
+  if (auto* reply = std::get_if<wire::ChecksumReply>(&message)) {
+    return answer_pending(reply->id, std::move(message));
+  }
+  if (auto* reply = std::get_if<wire::ErrorReply>(&message)) {
+    return answer_pending(reply->id, std::move(message));
+  }
   if (auto* reply = std::get_if<wire::FenceReply>(&message)) {
     const auto fence = fences_.find(reply->id);
-    if (fence == fences_.end()) return;
+    if (fence == fences_.end()) {
+      return;
+    }
     const std::uint32_t lane = fence->second;
     fences_.erase(fence);
-    if (fences_.empty()) settle_all();
-    if (!closing_) dial_lane(lane);
+    if (fences_.empty()) {
+      settle_all();
+    }
+    if (!closing_) {
+      dial_lane(lane);
+    }
     return;
   }
   lose_session(error_of(ErrorCode::protocol_mismatch, "the owner sent a consumer's message"));
@@ -511,12 +636,20 @@ void Remote::on_message(wire::ControlMessage& message) {
 void Remote::ask(wire::ControlMessage message, const std::shared_ptr<PendingAnswer>& answer) {
   if (phase_ != Phase::open) {
     answer->error = why();
-    if (answer->error->message.empty()) answer->error = error_of(ErrorCode::connection_lost, "the session is not open");
+    if (answer->error->message.empty()) {
+      answer->error = error_of(ErrorCode::connection_lost, "the session is not open");
+    }
     answer->done = true;
     return;
   }
   const std::uint64_t id = next_answer_++;
-  std::visit([id](auto& m) { if constexpr (requires { m.id; }) m.id = id; }, message);
+  std::visit(
+      [id](auto& m) {
+        if constexpr (requires { m.id; }) {
+          m.id = id;
+        }
+      },
+      message);
   pending_[id] = answer;
   control_->send(message);
 }
@@ -527,7 +660,9 @@ void Remote::forget(const std::shared_ptr<PendingAnswer>& answer) {
 
 void Remote::answer_pending(std::uint64_t id, wire::ControlMessage&& message) {
   const auto found = pending_.find(id);
-  if (found == pending_.end()) return;  // Whoever asked has given up.
+  if (found == pending_.end()) {
+    return; // Whoever asked has given up.
+  }
   const auto answer = found->second;
   pending_.erase(found);
   if (auto* error = std::get_if<wire::ErrorReply>(&message)) {
@@ -539,12 +674,15 @@ void Remote::answer_pending(std::uint64_t id, wire::ControlMessage&& message) {
   answer->done = true;
 }
 
-// The owner takes a range back: no new slice goes to it, and the owner hears when the last has ended.
+// The owner takes a range back: no new slice goes to it, and the owner hears when the last has
+// ended.
 void Remote::on_recall(std::uint64_t range) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = known_.find(range);
-    if (found != known_.end()) found->second.withdrawn = true;
+    if (found != known_.end()) {
+      found->second.withdrawn = true;
+    }
   }
   recalls_.push_back(range);
   finish_recalls();
@@ -553,21 +691,28 @@ void Remote::on_recall(std::uint64_t range) {
 void Remote::finish_recalls() {
   std::erase_if(recalls_, [&](std::uint64_t range) {
     for (const LaneSlot& lane : lanes_) {
-      if (lane.endpoint != nullptr && lane.endpoint->link().using_range(range) > 0) return false;
+      if (lane.endpoint != nullptr && lane.endpoint->link().using_range(range) > 0) {
+        return false;
+      }
     }
-    if (control_ != nullptr) control_->send(wire::RecallDone{range});
+    if (control_ != nullptr) {
+      control_->send(wire::RecallDone{range});
+    }
     return true;
   });
 }
 
-// -- requests -------------------------------------------------------------------------------------------
+// -- requests
+// -------------------------------------------------------------------------------------------
 
 void Remote::list(RequestState& request) {
   request.listed = true;
   request.list_index = requests_.size();
   requests_.push_back(&request);
   const std::size_t slot = id_slot(request.id);
-  if (by_slot_.size() <= slot) by_slot_.resize(slot + 1);
+  if (by_slot_.size() <= slot) {
+    by_slot_.resize(slot + 1);
+  }
   by_slot_[slot] = &request;
   request_deadline_ns_ = std::min(request_deadline_ns_, request.deadline_ns);
 }
@@ -579,11 +724,15 @@ void Remote::unlist(RequestState& request) {
   requests_.pop_back();
   by_slot_[id_slot(request.id)] = nullptr;
   request.listed = false;
-  if (request.dealing) stop_dealing(request);
+  if (request.dealing) {
+    stop_dealing(request);
+  }
 }
 
 void Remote::start_dealing(RequestState& request) {
-  if (request.dealing) return;
+  if (request.dealing) {
+    return;
+  }
   request.dealing = true;
   dealing_.push_back(&request);
 }
@@ -603,7 +752,9 @@ RequestState& Remote::listed_request(std::uint64_t id) {
 void Remote::add(RequestState& request) {
   list(request);
   start_dealing(request);
-  if (phase_ != Phase::idle) return after_change(request);
+  if (phase_ != Phase::idle) {
+    return after_change(request);
+  }
   if (state() == SourceState::lost && !closing_) {
     open(add_ns(shard_.now_ns(), ns(host_.tcp().connect_timeout)));
     return;
@@ -617,14 +768,18 @@ void Remote::add(RequestState& request) {
 }
 
 void Remote::cancel(RequestState& request) {
-  if (!request.listed || request.cancel_passed_on) return;
+  if (!request.listed || request.cancel_passed_on) {
+    return;
+  }
   request.cancel_passed_on = true;
   {
     const std::lock_guard lock(request.mutex);
     request.ledger.end(Outcome::cancelled);
   }
   for (LaneSlot& lane : lanes_) {
-    if (lane.endpoint == nullptr) continue;
+    if (lane.endpoint == nullptr) {
+      continue;
+    }
     lane.endpoint->link().request_cancel(request.id, shard_.now_ns());
     lane.endpoint->activate();
   }
@@ -632,11 +787,14 @@ void Remote::cancel(RequestState& request) {
 }
 
 bool Remote::check_request_deadlines(std::uint64_t now_ns) {
-  if (now_ns < request_deadline_ns_) return false;
+  if (now_ns < request_deadline_ns_) {
+    return false;
+  }
   const auto due = [&] {
-    const auto found = std::find_if(requests_.begin(), requests_.end(), [&](const RequestState* request) {
-      return request->deadline_ns <= now_ns && !request->cancel_passed_on;
-    });
+    const auto found =
+        std::find_if(requests_.begin(), requests_.end(), [&](const RequestState* request) {
+          return request->deadline_ns <= now_ns && !request->cancel_passed_on;
+        });
     return found == requests_.end() ? nullptr : *found;
   };
   bool moved = false;
@@ -650,7 +808,9 @@ bool Remote::check_request_deadlines(std::uint64_t now_ns) {
   }
   request_deadline_ns_ = never_ns;
   for (const RequestState* request : requests_) {
-    if (!request->cancel_passed_on) request_deadline_ns_ = std::min(request_deadline_ns_, request->deadline_ns);
+    if (!request->cancel_passed_on) {
+      request_deadline_ns_ = std::min(request_deadline_ns_, request->deadline_ns);
+    }
   }
   return moved;
 }
@@ -659,7 +819,9 @@ Link* Remote::next_lane(std::uint32_t& lane) {
   for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
     LaneSlot& slot = lanes_[lane];
     lane = (lane + 1) % static_cast<std::uint32_t>(lanes_.size());
-    if (!slot.ready() || !slot.endpoint->link().has_room()) continue;
+    if (!slot.ready() || !slot.endpoint->link().has_room()) {
+      continue;
+    }
     slot.endpoint->activate();
     return &slot.endpoint->link();
   }
@@ -695,7 +857,9 @@ bool Remote::deal() {
   refused.swap(refused_);
   std::sort(refused.begin(), refused.end());
   refused.erase(std::unique(refused.begin(), refused.end()), refused.end());
-  for (RequestState* request : refused) after_change(*request);
+  for (RequestState* request : refused) {
+    after_change(*request);
+  }
   return moved;
 }
 
@@ -707,10 +871,13 @@ bool Remote::deal_request(RequestState& request, std::uint32_t& lane) {
     const std::lock_guard lock(request.mutex);
     for (int i = 0; i < burst_slices && request.ledger.has_next(); ++i) {
       Link* link = next_lane(lane);
-      if (link == nullptr) break;
+      if (link == nullptr) {
+        break;
+      }
       const SlicePlan plan = request.ledger.next();
       moved = true;
-      if (!recalls_.empty() && std::find(recalls_.begin(), recalls_.end(), plan.remote_range) != recalls_.end()) {
+      if (!recalls_.empty() &&
+          std::find(recalls_.begin(), recalls_.end(), plan.remote_range) != recalls_.end()) {
         refuse_slice(request, plan, ErrorCode::range_withdrawn);
         refused = true;
         continue;
@@ -726,7 +893,9 @@ bool Remote::deal_request(RequestState& request, std::uint32_t& lane) {
       link->submit(slice);
     }
   }
-  if (refused) refused_.push_back(&request);
+  if (refused) {
+    refused_.push_back(&request);
+  }
   return moved;
 }
 
@@ -741,13 +910,17 @@ bool Remote::collect(Link& link) {
   bool moved = false;
   for (;;) {
     const std::size_t count = link.poll(completions_);
-    if (count == 0) break;
+    if (count == 0) {
+      break;
+    }
     moved = true;
     RequestState* last = nullptr;
     for (std::size_t i = 0; i < count; ++i) {
       Completion& completion = completions_[i];
       if (last == nullptr || last->id != completion.request) {
-        if (last != nullptr) after_change(*last);
+        if (last != nullptr) {
+          after_change(*last);
+        }
         last = &listed_request(completion.request);
       }
       SliceEnd end;
@@ -757,16 +930,26 @@ bool Remote::collect(Link& link) {
       end.error = completion.error.get();
       {
         const std::lock_guard lock(last->mutex);
-        if (completion.unsettled) ++last->unsettled_slices;
+        if (completion.unsettled) {
+          ++last->unsettled_slices;
+        }
         last->ledger.complete(completion.index, end);
-        if (last->ledger.has_next()) start_dealing(*last);
+        if (last->ledger.has_next()) {
+          start_dealing(*last);
+        }
       }
-      if (completion.unsettled) remember_unsettled(*last);
+      if (completion.unsettled) {
+        remember_unsettled(*last);
+      }
       completion.error.reset();
     }
-    if (last != nullptr) after_change(*last);
+    if (last != nullptr) {
+      after_change(*last);
+    }
   }
-  if (moved && !recalls_.empty()) finish_recalls();
+  if (moved && !recalls_.empty()) {
+    finish_recalls();
+  }
   return moved;
 }
 
@@ -776,8 +959,11 @@ void Remote::after_change(RequestState& request) {
   {
     const std::lock_guard lock(request.mutex);
     const bool drained = request.ledger.drained();
-    if (drained && request.unsettled_slices == 0 && request.ledger.has_unsettled()) request.ledger.settle();
-    if (request.ledger.outcome().has_value() && !request.has_outcome.load(std::memory_order_relaxed)) {
+    if (drained && request.unsettled_slices == 0 && request.ledger.has_unsettled()) {
+      request.ledger.settle();
+    }
+    if (request.ledger.outcome().has_value() &&
+        !request.has_outcome.load(std::memory_order_relaxed)) {
       request.has_outcome.store(true, std::memory_order_release);
       changed = true;
     }
@@ -786,22 +972,31 @@ void Remote::after_change(RequestState& request) {
       changed = true;
     }
   }
-  if (!changed) return;
-  if (request.is_drained.load(std::memory_order_relaxed)) unlist(request);
+  if (!changed) {
+    return;
+  }
+  if (request.is_drained.load(std::memory_order_relaxed)) {
+    unlist(request);
+  }
   host_.on_request_changed(request);
 }
 
-// -- unsettled WRITEs (R29) -----------------------------------------------------------------------------
+// -- unsettled WRITEs (R29)
+// -----------------------------------------------------------------------------
 
 void Remote::remember_unsettled(RequestState& request) {
-  if (request.remembered_unsettled) return;
+  if (request.remembered_unsettled) {
+    return;
+  }
   request.remembered_unsettled = true;
   unsettled_requests_.push_back(request.id);
   const std::lock_guard lock(mutex_);
   for (const Operation& op : request.ledger.operations()) {
-    if (op.kind != OperationKind::write) continue;
+    if (op.kind != OperationKind::write) {
+      continue;
+    }
     if (unsettled_.size() == host_.limits().unsettled_writes) {
-      everything_unsettled_ = true;  // Bounded: beyond that, every WRITE counts as overlapping.
+      everything_unsettled_ = true; // Bounded: beyond that, every WRITE counts as overlapping.
       return;
     }
     unsettled_.push_back({request.id, op.remote_range, op.remote_offset, op.length_bytes});
@@ -818,11 +1013,14 @@ void Remote::settle_all() {
     request->unsettled_slices = 0;
     request->remembered_unsettled = false;
   }
-  for (const std::uint64_t id : unsettled_requests_) host_.settle_request(id);
+  for (const std::uint64_t id : unsettled_requests_) {
+    host_.settle_request(id);
+  }
   unsettled_requests_.clear();
 }
 
-// -- turns ------------------------------------------------------------------------------------------------
+// -- turns
+// ------------------------------------------------------------------------------------------------
 
 bool Remote::progress_lanes(std::uint64_t now_ns) {
   bool moved = false;
@@ -832,28 +1030,34 @@ bool Remote::progress_lanes(std::uint64_t now_ns) {
       LaneConfig config;
       config.name = fmt::format("tcp lane {}", i);
       config.slices_max = 1024;
-      while (config.slices_max > welcome_.slices_max && config.slices_max > 1) config.slices_max /= 2;
+      while (config.slices_max > welcome_.slices_max && config.slices_max > 1) {
+        config.slices_max /= 2;
+      }
       config.payload_checksums = host_.tcp().payload_checksums;
       config.cancel_grace_ns = ns(host_.tcp().cancel_grace);
       config.peer_stall_timeout_ns = ns(host_.tcp().peer_stall_timeout);
-      const std::vector<std::byte> leftover(slot.dialer->leftover().begin(), slot.dialer->leftover().end());
+      const std::vector<std::byte> leftover(slot.dialer->leftover().begin(),
+                                            slot.dialer->leftover().end());
       const SocketId socket = slot.dialer->release();
       slot.dialer.reset();
       slot.deadline_ns = never_ns;
       slot.endpoint = std::make_unique<LaneEndpoint>(*this, socket, config, leftover);
       ++ready_lanes_;
       moved = true;
-    } else if (slot.dialer != nullptr && slot.dialer->state() == Dialer::State::failed && phase_ == Phase::open) {
+    } else if (slot.dialer != nullptr && slot.dialer->state() == Dialer::State::failed &&
+               phase_ == Phase::open) {
       Error error = slot.dialer->error();
       error.message = fmt::format("a lane could not join again: {}", error.message);
       lose_session(std::move(error));
       return true;
     }
     if (phase_ == Phase::open && slot.deadline_ns <= now_ns) {
-      lose_session(error_of(ErrorCode::timed_out, fmt::format("lane {} could not be ended and joined again in time", i)));
+      lose_session(error_of(ErrorCode::timed_out,
+                            fmt::format("lane {} could not be ended and joined again in time", i)));
       return true;
     }
-    if (phase_ == Phase::open && slot.endpoint != nullptr && slot.endpoint->link().state() == LinkState::drained) {
+    if (phase_ == Phase::open && slot.endpoint != nullptr &&
+        slot.endpoint->link().state() == LinkState::drained) {
       on_lane_drained(i);
       moved = true;
     }
@@ -861,7 +1065,8 @@ bool Remote::progress_lanes(std::uint64_t now_ns) {
   return moved;
 }
 
-// A lane has been cut while the session goes on: the owner is asked to end it too, then it joins again.
+// A lane has been cut while the session goes on: the owner is asked to end it too, then it joins
+// again.
 void Remote::on_lane_drained(std::uint32_t index) {
   LaneSlot& slot = lanes_[index];
   collect(slot.endpoint->link());
@@ -877,20 +1082,31 @@ void Remote::on_lane_drained(std::uint32_t index) {
 bool Remote::turn(std::uint64_t now_ns) {
   bool moved = false;
   for (auto& control : dead_controls_) {
-    if (control->closed()) control.reset();
+    if (control->closed()) {
+      control.reset();
+    }
   }
   std::erase(dead_controls_, nullptr);
   moved |= progress_lanes(now_ns);
   switch (phase_) {
-    case Phase::idle: break;
-    case Phase::resolving:
-    case Phase::connecting:
-    case Phase::greeting:
-    case Phase::joining: moved |= progress_connecting(now_ns); break;
-    case Phase::open: moved |= deal(); break;
-    case Phase::ending: moved |= finish_ending(); break;
+  case Phase::idle:
+    break;
+  case Phase::resolving:
+  case Phase::connecting:
+  case Phase::greeting:
+  case Phase::joining:
+    moved |= progress_connecting(now_ns);
+    break;
+  case Phase::open:
+    moved |= deal();
+    break;
+  case Phase::ending:
+    moved |= finish_ending();
+    break;
   }
-  if (!requests_.empty()) moved |= check_request_deadlines(now_ns);
+  if (!requests_.empty()) {
+    moved |= check_request_deadlines(now_ns);
+  }
   if (closing_ && requests_.empty() && phase_ == Phase::open) {
     control_->send(wire::Goodbye{});
     lose_session(error_of(ErrorCode::cancelled, "the source handle was closed"));
@@ -908,13 +1124,17 @@ bool Remote::turn(std::uint64_t now_ns) {
 
 std::uint64_t Remote::next_deadline_ns() const {
   std::uint64_t earliest = never_ns;
-  const bool opening = phase_ == Phase::resolving || phase_ == Phase::connecting || phase_ == Phase::greeting ||
-                       phase_ == Phase::joining;
-  if (opening) earliest = opening_deadline_ns_;
+  const bool opening = phase_ == Phase::resolving || phase_ == Phase::connecting ||
+                       phase_ == Phase::greeting || phase_ == Phase::joining;
+  if (opening) {
+    earliest = opening_deadline_ns_;
+  }
   if (phase_ == Phase::open) {
-    for (const LaneSlot& lane : lanes_) earliest = std::min(earliest, lane.deadline_ns);
+    for (const LaneSlot& lane : lanes_) {
+      earliest = std::min(earliest, lane.deadline_ns);
+    }
   }
   return std::min(earliest, request_deadline_ns_);
 }
 
-}  // namespace wherry
+} // namespace wherry

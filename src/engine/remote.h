@@ -1,7 +1,18 @@
-// A source as its consumer sees it: one session after another with the same owner, under one binding
-// (R21). Runs the control connection and the lanes, deals slices to lanes, and tells ledgers what became
-// of them. The shard's leader runs everything, except what is marked "any thread".
+// A source as its consumer sees it: one session after another with the same owner, under one
+// binding (R21). Runs the control connection and the lanes, deals slices to lanes, and tells
+// ledgers what became of them. The shard's leader runs everything, except what is marked "any
+// thread".
 #pragma once
+
+#include "base/log.h"
+#include "engine/control_channel.h"
+#include "engine/request_state.h"
+#include "engine/shard.h"
+#include "path/tcp/consumer_lane.h"
+#include "request/admission.h"
+#include "wire/frames.h"
+
+#include <wherry/source.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -13,21 +24,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include <wherry/source.hpp>
-
-#include "engine/control_channel.h"
-#include "engine/request_state.h"
-#include "engine/shard.h"
-#include "base/log.h"
-#include "path/tcp/consumer_lane.h"
-#include "request/admission.h"
-#include "wire/frames.h"
-
 namespace wherry {
 
 /// What a remote needs of its engine.
 class RemoteHost {
- public:
+public:
   virtual ~RemoteHost() = default;
   virtual const EngineId& engine_id() const = 0;
   virtual const TcpConfig& tcp() const = 0;
@@ -40,8 +41,8 @@ class RemoteHost {
   virtual Log& log() = 0;
 };
 
-/// An answer on the control connection that somebody waits for. Shared by the waiting thread and the
-/// leader; `done` is set last.
+/// An answer on the control connection that somebody waits for. Shared by the waiting thread and
+/// the leader; `done` is set last.
 struct PendingAnswer {
   std::atomic<bool> done = false;
   std::optional<Error> error;
@@ -49,15 +50,19 @@ struct PendingAnswer {
 };
 
 class Remote final : public ControlHandler, public RemoteRanges {
- public:
-  Remote(Shard& shard, RemoteHost& host, std::uint64_t id, SourceReference reference, std::uint32_t lanes);
+public:
+  Remote(Shard& shard, RemoteHost& host, std::uint64_t id, SourceReference reference,
+         std::uint32_t lanes);
   ~Remote() override;
 
   std::uint64_t id() const { return id_; }
 
-  // -- any thread ------------------------------------------------------------------------------------
+  // -- any thread
+  // ------------------------------------------------------------------------------------
   SourceState state() const { return state_.load(std::memory_order_acquire); }
-  bool is_open() const { return state() == SourceState::open && opening_over_.load(std::memory_order_acquire); }
+  bool is_open() const {
+    return state() == SourceState::open && opening_over_.load(std::memory_order_acquire);
+  }
   bool opening_over() const { return opening_over_.load(std::memory_order_acquire); }
   /// Why it is not open; under the mutex.
   Error why() const;
@@ -70,7 +75,8 @@ class Remote final : public ControlHandler, public RemoteRanges {
   /// With the mutex held: whether a WRITE of these operations overlaps bytes that are not settled.
   bool overlaps_unsettled(std::span<const Operation> operations) const;
 
-  // -- the leader ------------------------------------------------------------------------------------
+  // -- the leader
+  // ------------------------------------------------------------------------------------
   void open(std::uint64_t deadline_ns);
   void add(RequestState& request);
   /// Passes on a cancellation that was asked for.
@@ -87,15 +93,15 @@ class Remote final : public ControlHandler, public RemoteRanges {
   bool turn(std::uint64_t now_ns);
   std::uint64_t next_deadline_ns() const;
 
- private:
+private:
   enum class Phase : std::uint8_t {
-    idle,        ///< No session; `state_` says why.
-    resolving,   ///< The native worker looks the host name up.
-    connecting,  ///< To one address after another.
-    greeting,    ///< Hello is sent, Welcome is due.
-    joining,     ///< The first lanes join.
+    idle,       ///< No session; `state_` says why.
+    resolving,  ///< The native worker looks the host name up.
+    connecting, ///< To one address after another.
+    greeting,   ///< Hello is sent, Welcome is due.
+    joining,    ///< The first lanes join.
     open,
-    ending,      ///< The session is over; its lanes drain.
+    ending, ///< The session is over; its lanes drain.
   };
   class Dialer;
   class LaneEndpoint;
@@ -103,7 +109,7 @@ class Remote final : public ControlHandler, public RemoteRanges {
     std::unique_ptr<Dialer> dialer;
     std::unique_ptr<LaneEndpoint> endpoint;
     std::uint32_t generation = 0;
-    std::uint64_t deadline_ns = never_ns;  ///< For the fence or the join that is under way.
+    std::uint64_t deadline_ns = never_ns; ///< For the fence or the join that is under way.
     bool ready() const;
   };
   struct Unsettled {
@@ -152,7 +158,7 @@ class Remote final : public ControlHandler, public RemoteRanges {
   const std::uint64_t id_;
   const std::uint32_t lanes_wanted_;
 
-  mutable std::mutex mutex_;  // Guards the next five.
+  mutable std::mutex mutex_; // Guards the next five.
   SourceReference reference_;
   Error why_;
   std::unordered_map<std::uint64_t, RemoteFacts> known_;
@@ -177,14 +183,14 @@ class Remote final : public ControlHandler, public RemoteRanges {
   std::vector<LaneSlot> lanes_;
   std::uint64_t next_answer_ = 1;
   std::unordered_map<std::uint64_t, std::shared_ptr<PendingAnswer>> pending_;
-  std::unordered_map<std::uint64_t, std::uint32_t> fences_;  // By the id of the request: the lane.
-  std::vector<RequestState*> requests_;  // Until they have drained, in no order.
-  std::vector<RequestState*> by_slot_;   // The same, by the slot of their id.
-  std::vector<RequestState*> dealing_;   // Those that have slices to give.
-  std::vector<RequestState*> refused_;   // That were refused slices in this deal.
-  std::uint64_t request_deadline_ns_ = never_ns;  // No request's comes before it.
-  std::size_t turn_of_ = 0;      // Whose turn it is among dealing_,
-  std::uint32_t next_lane_ = 0;  // and among lanes.
+  std::unordered_map<std::uint64_t, std::uint32_t> fences_; // By the id of the request: the lane.
+  std::vector<RequestState*> requests_;                     // Until they have drained, in no order.
+  std::vector<RequestState*> by_slot_;                      // The same, by the slot of their id.
+  std::vector<RequestState*> dealing_;                      // Those that have slices to give.
+  std::vector<RequestState*> refused_;           // That were refused slices in this deal.
+  std::uint64_t request_deadline_ns_ = never_ns; // No request's comes before it.
+  std::size_t turn_of_ = 0;                      // Whose turn it is among dealing_,
+  std::uint32_t next_lane_ = 0;                  // and among lanes.
   std::vector<std::uint64_t> recalls_;
   std::vector<Completion> completions_;
   bool closing_ = false;
@@ -193,4 +199,4 @@ class Remote final : public ControlHandler, public RemoteRanges {
   bool reopens_to_settle_ = true;
 };
 
-}  // namespace wherry
+} // namespace wherry

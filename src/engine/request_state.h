@@ -1,15 +1,15 @@
 // A submitted request as the engine keeps it. Pooled: the steady state allocates nothing.
 #pragma once
 
+#include "engine/queue_state.h"
+#include "request/admission.h"
+#include "request/ledger.h"
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
-
-#include "engine/queue_state.h"
-#include "request/admission.h"
-#include "request/ledger.h"
 
 namespace wherry {
 
@@ -34,14 +34,14 @@ struct RequestState {
 
   // The leader's.
   bool listed = false;
-  std::size_t list_index = 0;  ///< In its remote's list, while listed.
-  bool dealing = false;        ///< In its remote's list of those with slices to give.
+  std::size_t list_index = 0; ///< In its remote's list, while listed.
+  bool dealing = false;       ///< In its remote's list of those with slices to give.
   bool outcome_told = false;
   bool drain_told = false;
   bool cancel_passed_on = false;
   bool remembered_unsettled = false;
-  bool of_lost_session = false;  ///< Was here when the session ended: ends with it.
-  std::uint32_t unsettled_slices = 0;  ///< That no fence has covered yet.
+  bool of_lost_session = false;       ///< Was here when the session ended: ends with it.
+  std::uint32_t unsettled_slices = 0; ///< That no fence has covered yet.
   std::size_t last_lease = 0;
 
   // Under the engine's request mutex.
@@ -52,17 +52,22 @@ struct RequestState {
     id = remote = deadline_ns = user_data = 0;
     queue.reset();
     has_outcome = is_drained = cancel_asked = false;
-    listed = dealing = outcome_told = drain_told = cancel_passed_on = remembered_unsettled = of_lost_session = handle_gone = finished = false;
+    listed = dealing = outcome_told = drain_told = cancel_passed_on = remembered_unsettled =
+        of_lost_session = handle_gone = finished = false;
     unsettled_slices = 0;
     last_lease = 0;
   }
 
   /// The lease of that local range: leases are few, and used in runs.
   const LeasedBytes& lease_of(std::uint64_t range) {
-    if (admitted.leases[last_lease].range == range) return admitted.leases[last_lease];
+    if (admitted.leases[last_lease].range == range) {
+      return admitted.leases[last_lease];
+    }
     for (std::size_t i = 1; i <= admitted.leases.size(); ++i) {
       const std::size_t at = (last_lease + i) % admitted.leases.size();
-      if (admitted.leases[at].range != range) continue;
+      if (admitted.leases[at].range != range) {
+        continue;
+      }
       last_lease = at;
       break;
     }
@@ -70,4 +75,4 @@ struct RequestState {
   }
 };
 
-}  // namespace wherry
+} // namespace wherry

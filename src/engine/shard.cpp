@@ -1,9 +1,9 @@
 #include "engine/shard.h"
 
-#include <algorithm>
-
 #include "base/assert.h"
 #include "wire/frames.h"
+
+#include <algorithm>
 
 namespace wherry {
 
@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t events_max = 256;
 // How often a shard that is busy looks for deadlines.
 constexpr std::uint64_t busy_check_ns = 10'000'000;
-}
+} // namespace
 
 struct Shard::Blocking final : Job {
   Shard* shard = nullptr;
@@ -29,17 +29,19 @@ struct Shard::Blocking final : Job {
 };
 
 Shard::Shard(const Seams& seams, std::uint64_t staging_bytes, std::uint64_t spin_ns)
-    : seams_(seams),
-      spin_(spin_ns),
-      file_io_(*seams.worker, [this] { notify(); }),
-      staging_(wire::segment_bytes_max, std::max<std::uint64_t>(staging_bytes / wire::segment_bytes_max, 2)),
+    : seams_(seams), spin_(spin_ns), file_io_(*seams.worker, [this] { notify(); }),
+      staging_(wire::segment_bytes_max,
+               std::max<std::uint64_t>(staging_bytes / wire::segment_bytes_max, 2)),
       events_(events_max) {
   now_ns_ = seams_.clock->now_ns();
 }
 
-Shard::~Shard() { WHERRY_ASSERT(blocking_ == 0); }
+Shard::~Shard() {
+  WHERRY_ASSERT(blocking_ == 0);
+}
 
-// -- Spin ------------------------------------------------------------------------------------------
+// -- Spin
+// ------------------------------------------------------------------------------------------
 
 void Spin::failed() {
   credit_ = 0;
@@ -47,12 +49,15 @@ void Spin::failed() {
 }
 
 void Spin::slept(std::uint64_t slept_ns) {
-  if (slept_ns >= max_ns_ || ++credit_ < credit_needed) return;
+  if (slept_ns >= max_ns_ || ++credit_ < credit_needed) {
+    return;
+  }
   credit_ = 0;
   now_ns_ = std::min(std::max(now_ns_ * 2, least_ns), max_ns_);
 }
 
-// -- endpoints -------------------------------------------------------------------------------------
+// -- endpoints
+// -------------------------------------------------------------------------------------
 
 std::uint64_t Shard::add(Endpoint* endpoint) {
   const std::uint64_t token = endpoints_.emplace(Entry{endpoint, true}).first;
@@ -60,11 +65,15 @@ std::uint64_t Shard::add(Endpoint* endpoint) {
   return token;
 }
 
-void Shard::remove(std::uint64_t token) { endpoints_.erase(token); }
+void Shard::remove(std::uint64_t token) {
+  endpoints_.erase(token);
+}
 
 void Shard::activate(std::uint64_t token) {
   Entry* entry = endpoints_.find(token);
-  if (entry == nullptr || entry->active) return;
+  if (entry == nullptr || entry->active) {
+    return;
+  }
   entry->active = true;
   active_.push_back(token);
 }
@@ -74,14 +83,22 @@ bool Shard::run_endpoints() {
   running_.swap(active_);
   for (const std::uint64_t token : running_) {
     Entry* entry = endpoints_.find(token);
-    if (entry == nullptr) continue;
+    if (entry == nullptr) {
+      continue;
+    }
     entry->active = false;
     const bool more = entry->endpoint->progress(now_ns_);
     moved |= more;
-    entry = endpoints_.find(token);  // progress() may have removed it.
-    if (entry == nullptr) continue;
-    if (more) activate(token);
-    if (entry->waits_for_files || !entry->endpoint->waits_for_files()) continue;
+    entry = endpoints_.find(token); // progress() may have removed it.
+    if (entry == nullptr) {
+      continue;
+    }
+    if (more) {
+      activate(token);
+    }
+    if (entry->waits_for_files || !entry->endpoint->waits_for_files()) {
+      continue;
+    }
     entry->waits_for_files = true;
     waiting_for_files_.push_back(token);
   }
@@ -92,11 +109,15 @@ bool Shard::run_endpoints() {
 // Ends of file transfers, and buffers that others gave back, are news for whoever waits for either.
 bool Shard::deliver_files() {
   const bool delivered = file_io_.deliver() > 0;
-  if (!delivered && staging_.reliefs() == reliefs_seen_) return false;
+  if (!delivered && staging_.reliefs() == reliefs_seen_) {
+    return false;
+  }
   reliefs_seen_ = staging_.reliefs();
   for (const std::uint64_t token : waiting_for_files_) {
     Entry* entry = endpoints_.find(token);
-    if (entry == nullptr) continue;
+    if (entry == nullptr) {
+      continue;
+    }
     entry->waits_for_files = false;
     activate(token);
   }
@@ -108,14 +129,17 @@ bool Shard::take_events(std::int64_t timeout_ns) {
   const std::size_t count = seams_.network->wait(events_, timeout_ns);
   for (std::size_t i = 0; i < count; ++i) {
     Entry* entry = endpoints_.find(events_[i].token);
-    if (entry == nullptr) continue;
+    if (entry == nullptr) {
+      continue;
+    }
     entry->endpoint->on_event(events_[i]);
     activate(events_[i].token);
   }
   return count > 0;
 }
 
-// -- blocking work ---------------------------------------------------------------------------------
+// -- blocking work
+// ---------------------------------------------------------------------------------
 
 void Shard::run_blocking(UniqueFunction<void()> work, UniqueFunction<void()> then) {
   auto blocking = std::make_unique<Blocking>();
@@ -136,7 +160,9 @@ void Shard::start_blocking() {
 }
 
 bool Shard::finish_blocking() {
-  if (!any_blocking_done_.load(std::memory_order_acquire)) return false;
+  if (!any_blocking_done_.load(std::memory_order_acquire)) {
+    return false;
+  }
   std::vector<Blocking*> done;
   {
     const std::lock_guard lock(blocking_mutex_);
@@ -152,7 +178,8 @@ bool Shard::finish_blocking() {
   return true;
 }
 
-// -- turns -----------------------------------------------------------------------------------------
+// -- turns
+// -----------------------------------------------------------------------------------------
 
 bool Shard::work() {
   bool moved = seams_.worker->run_one();
@@ -161,14 +188,18 @@ bool Shard::work() {
   moved |= run_endpoints();
   moved |= on_turn(now_ns_);
   // What on_turn handed to the endpoints goes out at once.
-  if (!active_.empty()) moved |= run_endpoints();
+  if (!active_.empty()) {
+    moved |= run_endpoints();
+  }
   return moved || staging_.reliefs() != reliefs_seen_;
 }
 
 bool Shard::kick() {
   now_ns_ = seams_.clock->now_ns();
   const bool moved = work();
-  if (moved) last_moved_ns_ = now_ns_;
+  if (moved) {
+    last_moved_ns_ = now_ns_;
+  }
   return moved;
 }
 
@@ -182,7 +213,9 @@ std::uint64_t Shard::earliest_deadline() {
 
 void Shard::wake_due() {
   endpoints_.for_each([&](std::uint64_t token, Entry& entry) {
-    if (entry.endpoint->next_deadline_ns() <= now_ns_) activate(token);
+    if (entry.endpoint->next_deadline_ns() <= now_ns_) {
+      activate(token);
+    }
   });
 }
 
@@ -211,7 +244,9 @@ bool Shard::turn(std::uint64_t block_until_ns) {
   }
   wake_at_ns_ = earliest_deadline();
   const std::uint64_t until = std::min(block_until_ns, wake_at_ns_);
-  if (until <= now_ns_) return false;
+  if (until <= now_ns_) {
+    return false;
+  }
   spin_.failed();
   bool woken = false;
   sleeping_.store(true, std::memory_order_seq_cst);
@@ -222,10 +257,14 @@ bool Shard::turn(std::uint64_t block_until_ns) {
   }
   sleeping_.store(false, std::memory_order_seq_cst);
   last_moved_ns_ = seams_.clock->now_ns();
-  if (woken) spin_.slept(last_moved_ns_ - now_ns_);
+  if (woken) {
+    spin_.slept(last_moved_ns_ - now_ns_);
+  }
   return true;
 }
 
-void Shard::interrupt() { seams_.network->wake(); }
+void Shard::interrupt() {
+  seams_.network->wake();
+}
 
-}  // namespace wherry
+} // namespace wherry

@@ -1,6 +1,14 @@
-// A shard: the sockets, timers and endpoints that one thread at a time works for, without locks inside.
-// Whoever leads it (leader.h) calls turn(); everything else here is the leader's, except post().
+// A shard: the sockets, timers and endpoints that one thread at a time works for, without locks
+// inside. Whoever leads it (leader.h) calls turn(); everything else here is the leader's, except
+// post().
 #pragma once
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/unique_function.h"
+#include "engine/seams.h"
+#include "path/file/posix_file.h"
+#include "path/staging_pool.h"
 
 #include <atomic>
 #include <cstdint>
@@ -10,18 +18,12 @@
 #include <mutex>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/ids.h"
-#include "base/unique_function.h"
-#include "engine/seams.h"
-#include "path/file/posix_file.h"
-#include "path/staging_pool.h"
-
 namespace wherry {
 
-/// Something that lives on a socket or on time. Owned by its session, known to the shard by a token.
+/// Something that lives on a socket or on time. Owned by its session, known to the shard by a
+/// token.
 class Endpoint {
- public:
+public:
   virtual ~Endpoint() = default;
   virtual void on_event(const NetworkEvent& event) = 0;
   /// A bounded amount of work. True: call again this turn or next, there is more.
@@ -31,11 +33,12 @@ class Endpoint {
   virtual bool waits_for_files() const { return false; }
 };
 
-/// How long to poll before sleeping. Polling spares a wake-up where the peer answers on another core, and
-/// keeps the peer from answering where it waits for this one; only trying tells which. So a poll that
-/// was in vain halves the next, and sleeps that would have been spared, several in a row, double it.
+/// How long to poll before sleeping. Polling spares a wake-up where the peer answers on another
+/// core, and keeps the peer from answering where it waits for this one; only trying tells which. So
+/// a poll that was in vain halves the next, and sleeps that would have been spared, several in a
+/// row, double it.
 class Spin {
- public:
+public:
   explicit Spin(std::uint64_t max_ns) : max_ns_(max_ns), now_ns_(max_ns) {}
   std::uint64_t now_ns() const { return now_ns_; }
   /// Nothing came while polling.
@@ -43,7 +46,7 @@ class Spin {
   /// An event ended a sleep of that length.
   void slept(std::uint64_t slept_ns);
 
- private:
+private:
   static constexpr std::uint64_t least_ns = 4'000;
   static constexpr std::uint32_t credit_needed = 8;
   const std::uint64_t max_ns_;
@@ -52,7 +55,7 @@ class Spin {
 };
 
 class Shard {
- public:
+public:
   Shard(const Seams& seams, std::uint64_t staging_bytes, std::uint64_t spin_ns);
   ~Shard();
 
@@ -63,7 +66,7 @@ class Shard {
   PosixFileIo& files() { return file_io_; }
   StagingPool& staging() { return staging_; }
 
-  std::uint64_t add(Endpoint* endpoint);  ///< The token; the endpoint is active.
+  std::uint64_t add(Endpoint* endpoint); ///< The token; the endpoint is active.
   void remove(std::uint64_t token);
   void activate(std::uint64_t token);
 
@@ -71,7 +74,8 @@ class Shard {
   void run_blocking(UniqueFunction<void()> work, UniqueFunction<void()> then);
   std::size_t blocking() const { return blocking_; }
 
-  /// Called once a turn, between events and sleep: hands work between sessions. Returns whether it moved.
+  /// Called once a turn, between events and sleep: hands work between sessions. Returns whether it
+  /// moved.
   std::function<bool(std::uint64_t now_ns)> on_turn;
   /// Asked before sleeping: when on_turn must run even if nothing happens.
   std::function<std::uint64_t()> next_deadline_ns;
@@ -89,7 +93,9 @@ class Shard {
   void interrupt();
   /// Any thread, after it has made work visible: interrupts the leader only if it sleeps.
   void notify() {
-    if (sleeping_.load(std::memory_order_seq_cst)) interrupt();
+    if (sleeping_.load(std::memory_order_seq_cst)) {
+      interrupt();
+    }
   }
 
   struct Counters {
@@ -98,7 +104,7 @@ class Shard {
   const Counters& counters() const { return counters_; }
   const Seams& seams() const { return seams_; }
 
- private:
+private:
   struct Entry {
     Endpoint* endpoint = nullptr;
     bool active = false;
@@ -136,4 +142,4 @@ class Shard {
   Counters counters_;
 };
 
-}  // namespace wherry
+} // namespace wherry

@@ -1,11 +1,13 @@
 // The only file that knows the commit: it alone is compiled again for a new one.
-#include <wherry/engine.hpp>
-
 #include "version_config.h"
 #include "wire/preamble.h"
 
+#include <wherry/engine.hpp>
+
 namespace wherry::inline v0 {
 
-Version version() { return {WHERRY_VERSION, WHERRY_COMMIT, wire::protocol_version}; }
+Version version() {
+  return {WHERRY_VERSION, WHERRY_COMMIT, wire::protocol_version};
+}
 
-}  // namespace wherry::inline v0
+} // namespace wherry::inline v0

@@ -1,18 +1,20 @@
 #include "os/event_fd.h"
 
-#include <cerrno>
-#include <utility>
+#include "base/assert.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/assert.h"
+#include <cerrno>
+#include <utility>
 
 namespace wherry {
 
 Result<EventFd> EventFd::make() {
   const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (fd >= 0) return EventFd(fd);
+  if (fd >= 0) {
+    return EventFd(fd);
+  }
   Error error = native_error("eventfd", errno, "cannot make an eventfd");
   error.code = ErrorCode::resource_exhausted;
   return fail(std::move(error));
@@ -24,7 +26,9 @@ EventFd& EventFd::operator=(EventFd&& other) noexcept {
 }
 
 EventFd::~EventFd() {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ >= 0) {
+    ::close(fd_);
+  }
 }
 
 // Neither can fail on an eventfd of ours: the counter never comes near its end.
@@ -39,4 +43,4 @@ void EventFd::clear() {
   WHERRY_ASSERT(result == 0 || errno == EAGAIN);
 }
 
-}  // namespace wherry
+} // namespace wherry

@@ -6,7 +6,7 @@
 namespace wherry {
 
 class EventFd {
- public:
+public:
   /// Errors: resource_exhausted with the errno.
   static Result<EventFd> make();
   EventFd(EventFd&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
@@ -19,9 +19,9 @@ class EventFd {
   void set();
   void clear();
 
- private:
+private:
   explicit EventFd(int fd) : fd_(fd) {}
   int fd_;
 };
 
-}  // namespace wherry
+} // namespace wherry

@@ -1,13 +1,13 @@
 #include "os/memory_probe.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <string_view>
 #include <vector>
-
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace wherry {
 
@@ -26,8 +26,12 @@ Result<std::vector<char>> read_maps() {
   for (;;) {
     text.resize(size + 64 * 1024);
     const ssize_t got = ::read(fd, text.data() + size, text.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got <= 0) {
+      break;
+    }
     size += static_cast<std::size_t>(got);
   }
   ::close(fd);
@@ -35,11 +39,13 @@ Result<std::vector<char>> read_maps() {
   return text;
 }
 
-}  // namespace
+} // namespace
 
 Result<MemoryFacts> probe_memory(std::span<const std::byte> bytes) {
   auto maps = read_maps();
-  if (!maps) return fail(maps.error());
+  if (!maps) {
+    return fail(maps.error());
+  }
   auto at = reinterpret_cast<std::uintptr_t>(bytes.data());
   const std::uintptr_t end = at + bytes.size();
   MemoryFacts facts{false, true, true};
@@ -53,11 +59,19 @@ Result<MemoryFacts> probe_memory(std::span<const std::byte> bytes) {
     std::uintptr_t to = 0;
     const char* last = line.data() + line.size();
     auto parsed = std::from_chars(line.data(), last, from, 16);
-    if (parsed.ec != std::errc{} || parsed.ptr == last || *parsed.ptr != '-') continue;
+    if (parsed.ec != std::errc{} || parsed.ptr == last || *parsed.ptr != '-') {
+      continue;
+    }
     parsed = std::from_chars(parsed.ptr + 1, last, to, 16);
-    if (parsed.ec != std::errc{} || last - parsed.ptr < 3) continue;
-    if (to <= at) continue;
-    if (from > at) break;  // A hole.
+    if (parsed.ec != std::errc{} || last - parsed.ptr < 3) {
+      continue;
+    }
+    if (to <= at) {
+      continue;
+    }
+    if (from > at) {
+      break; // A hole.
+    }
     facts.readable = facts.readable && parsed.ptr[1] == 'r';
     facts.writable = facts.writable && parsed.ptr[2] == 'w';
     at = to;
@@ -68,4 +82,4 @@ Result<MemoryFacts> probe_memory(std::span<const std::byte> bytes) {
   return facts;
 }
 
-}  // namespace wherry
+} // namespace wherry

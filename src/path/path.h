@@ -1,19 +1,20 @@
-// The interface between the engine and the ways to move bytes. A link moves slices between two engines
-// by one mechanism and ends each slice with exactly one completion; it never decides policy.
+// The interface between the engine and the ways to move bytes. A link moves slices between two
+// engines by one mechanism and ends each slice with exactly one completion; it never decides
+// policy.
 //
 // Everything here runs on the thread that leads the shard, never blocks and never calls back.
 #pragma once
+
+#include "base/error.h"
+#include "memory/range_table.h"
+
+#include <wherry/capability.hpp>
+#include <wherry/request.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-
-#include <wherry/capability.hpp>
-#include <wherry/request.hpp>
-
-#include "base/error.h"
-#include "memory/range_table.h"
 
 namespace wherry {
 
@@ -32,8 +33,8 @@ inline LocalBytes local_bytes(const LeasedBytes& lease, std::uint64_t offset) {
 
 /// What a link moves. Its local bytes are leased by the caller until the slice's completion.
 struct Slice {
-  std::uint64_t request = 0;  ///< Whom it belongs to: the unit of cancelling.
-  std::uint32_t index = 0;    ///< Given back in the completion.
+  std::uint64_t request = 0; ///< Whom it belongs to: the unit of cancelling.
+  std::uint32_t index = 0;   ///< Given back in the completion.
   OperationKind kind{};
   LocalBytes local;
   std::uint64_t remote_range = 0;
@@ -49,17 +50,17 @@ struct Completion {
   bool uncertain = false;             ///< WRITE: other bytes may have changed,
   bool unsettled = false;             ///< and may go on changing until the link is fenced.
   bool cancelled = false;             ///< Cut short because somebody asked for it.
-  std::shared_ptr<const Error> error;  ///< Why it is short; null when it is not, or was cancelled.
+  std::shared_ptr<const Error> error; ///< Why it is short; null when it is not, or was cancelled.
 };
 
 enum class LinkState : std::uint8_t {
-  ready,    ///< Takes slices.
-  closing,  ///< Takes none; its completions still come.
-  drained,  ///< Nothing that it started can touch local bytes. May be destroyed.
+  ready,   ///< Takes slices.
+  closing, ///< Takes none; its completions still come.
+  drained, ///< Nothing that it started can touch local bytes. May be destroyed.
 };
 
 class Link {
- public:
+public:
   virtual ~Link() = default;
 
   /// Whether submit() would take a slice now.
@@ -84,16 +85,17 @@ class Link {
 
 /// How a path reaches what peers may touch: the access check of every operation (R25).
 class OwnerAccess {
- public:
+public:
   struct Grant {
-    ErrorCode refused{};  ///< Valid when lease is 0.
+    ErrorCode refused{}; ///< Valid when lease is 0.
     LocalBytes local;
     std::uint64_t lease = 0;
   };
 
   virtual ~OwnerAccess() = default;
-  virtual Grant acquire(std::uint64_t range, std::uint64_t offset, std::uint64_t length_bytes, Access access) = 0;
+  virtual Grant acquire(std::uint64_t range, std::uint64_t offset, std::uint64_t length_bytes,
+                        Access access) = 0;
   virtual void release(std::uint64_t lease) = 0;
 };
 
-}  // namespace wherry
+} // namespace wherry

@@ -1,19 +1,21 @@
 // A fixed ring: first in, first out, with indexed access. Allocates once.
 #pragma once
 
+#include "base/assert.h"
+
 #include <cstddef>
 #include <utility>
 #include <vector>
-
-#include "base/assert.h"
 
 namespace wherry {
 
 template <class T>
 class Ring {
- public:
+public:
   /// `capacity` is a power of two.
-  explicit Ring(std::size_t capacity) : slots_(capacity) { WHERRY_ASSERT((capacity & (capacity - 1)) == 0); }
+  explicit Ring(std::size_t capacity) : slots_(capacity) {
+    WHERRY_ASSERT((capacity & (capacity - 1)) == 0);
+  }
 
   std::size_t size() const { return tail_ - head_; }
   bool empty() const { return head_ == tail_; }
@@ -41,10 +43,10 @@ class Ring {
   }
   const T& operator[](std::size_t index) const { return const_cast<Ring&>(*this)[index]; }
 
- private:
+private:
   std::vector<T> slots_;
   std::size_t head_ = 0;
   std::size_t tail_ = 0;
 };
 
-}  // namespace wherry
+} // namespace wherry

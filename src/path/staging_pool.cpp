@@ -12,7 +12,9 @@ std::byte* StagingPool::take(Staging use) {
     wanted_ = true;
     return nullptr;
   }
-  if (loading) ++loading_;
+  if (loading) {
+    ++loading_;
+  }
   if (free_.empty()) {
     auto* memory = static_cast<std::byte*>(::operator new[](buffer_bytes_, std::align_val_t{4096}));
     all_.emplace_back(memory);
@@ -26,10 +28,14 @@ std::byte* StagingPool::take(Staging use) {
 
 void StagingPool::give(std::byte* buffer, Staging use) {
   WHERRY_ASSERT(free_.size() < all_.size());
-  if (use == Staging::loading) --loading_;
+  if (use == Staging::loading) {
+    --loading_;
+  }
   free_.push_back(buffer);
-  if (wanted_) ++reliefs_;
+  if (wanted_) {
+    ++reliefs_;
+  }
   wanted_ = false;
 }
 
-}  // namespace wherry
+} // namespace wherry

@@ -127,7 +127,7 @@ private:
   void decide_outcome();
   Effect remote_effect() const;
   bool confirmed_writes_are_told() const;
-  OperationState operation_state(std::uint32_t operation) const;
+  OperationState operation_state(std::uint32_t index) const;
   std::optional<Failure> failure() const;
 
   std::vector<Operation> operations_;

@@ -73,8 +73,8 @@ Result<void> PublishedSource::add(std::span<const RangeToPublish> ranges, const 
                                                    std::to_string(range.routes.size()) + " routes");
     }
     if (by_name_.contains(range.name) || !names.insert(range.name).second) {
-      return fail(ErrorCode::invalid_argument,
-                  "two ranges of source " + in_quotes(name_) + " are called " + in_quotes(range.name));
+      return fail(ErrorCode::invalid_argument, "two ranges of source " + in_quotes(name_) +
+                                                   " are called " + in_quotes(range.name));
     }
     auto known = table.facts(range.registration);
     if (!known) {
@@ -247,8 +247,9 @@ std::optional<wire::Refusal> refuse(const wire::Hello& hello, const PublishedSou
     return wire::Refusal{ErrorCode::not_found, "no source is called " + in_quotes(hello.name), 0};
   }
   if (hello.expected_epoch != 0 && hello.expected_epoch != source->epoch()) {
-    return stale("source " + in_quotes(hello.name) + " has epoch " + std::to_string(source->epoch()) +
-                     " now, not " + std::to_string(hello.expected_epoch),
+    return stale("source " + in_quotes(hello.name) + " has epoch " +
+                     std::to_string(source->epoch()) + " now, not " +
+                     std::to_string(hello.expected_epoch),
                  source);
   }
   return std::nullopt;

@@ -56,10 +56,11 @@ testing::AssertionResult refused(const Error* error, ErrorCode code,
 }
 
 std::string describe(const Report& report) {
-  std::string text = fmt::format(
-      "{}, {} ops, {} bytes, effect {}{}, {}", report.outcome ? to_string(*report.outcome) : "pending",
-      report.completed_ops, report.completed_bytes, to_string(report.remote_effect),
-      report.remote_settled ? "" : " (unsettled)", to_string(report.local_drain));
+  std::string text =
+      fmt::format("{}, {} ops, {} bytes, effect {}{}, {}",
+                  report.outcome ? to_string(*report.outcome) : "pending", report.completed_ops,
+                  report.completed_bytes, to_string(report.remote_effect),
+                  report.remote_settled ? "" : " (unsettled)", to_string(report.local_drain));
   if (report.failure) {
     text += fmt::format("; operation {}: {}: {}", report.failure->operation,
                         to_string(report.failure->error.code), report.failure->error.message);
@@ -143,7 +144,8 @@ Report Pair::run(std::span<const Operation> operations, const SubmitOptions& opt
 
 testing::AssertionResult Pair::works() {
   const std::size_t bytes = std::min<std::size_t>({4096, my_bytes->size(), their_bytes->size()});
-  const Bytes wanted(their_bytes->begin(), their_bytes->begin() + static_cast<std::ptrdiff_t>(bytes));
+  const Bytes wanted(their_bytes->begin(),
+                     their_bytes->begin() + static_cast<std::ptrdiff_t>(bytes));
   std::fill_n(my_bytes->begin(), bytes, std::byte{0xee});
   const auto request = remote->submit({read(0, bytes)});
   if (!request) {

@@ -83,7 +83,9 @@ protected:
 
   Variant& on() { return *variant_; }
   bool can(Ability ability) const { return variant_->can(ability); }
-  TransferEngine& engine(EngineOptions options = {}) { return variant_->engine(std::move(options)); }
+  TransferEngine& engine(EngineOptions options = {}) {
+    return variant_->engine(std::move(options));
+  }
   bool run_until(const std::function<bool()>& done) { return variant_->run_until(done); }
 
 private:

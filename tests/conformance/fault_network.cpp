@@ -136,8 +136,7 @@ void FaultNetwork::learn(Socket& socket, std::span<const iovec> pieces, std::siz
   if (socket.head.size() < wire::preamble_bytes) {
     return;
   }
-  const auto preamble =
-      wire::decode_preamble(std::span(socket.head).first<wire::preamble_bytes>());
+  const auto preamble = wire::decode_preamble(std::span(socket.head).first<wire::preamble_bytes>());
   socket.lane = preamble && preamble->role == wire::Role::lane_consumer;
   socket.head.clear();
 }

@@ -65,8 +65,8 @@ private:
   struct Socket {
     std::uint64_t token = 0;
     bool listener = false;
-    bool dead = false;   ///< Broken by us: the inner socket is closed.
-    bool to_tell = false; ///< Its next event comes from us.
+    bool dead = false;           ///< Broken by us: the inner socket is closed.
+    bool to_tell = false;        ///< Its next event comes from us.
     std::vector<std::byte> head; ///< The first bytes of the side that opened the connection.
     bool accepted = false;
     std::optional<bool> lane;

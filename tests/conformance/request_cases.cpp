@@ -1,13 +1,12 @@
 // R27, R30, R31: a request is admitted whole or not at all, has one outcome and one drain, and
 // holds what it holds until the second.
 #include "conformance/conformance.h"
-
 #include "path/scripted/script.h"
+
+#include <poll.h>
 
 #include <array>
 #include <map>
-
-#include <poll.h>
 
 namespace wherry::conformance {
 namespace {
@@ -409,8 +408,8 @@ TEST_P(Requests, R27_a_queues_entries_are_reserved_at_admission) {
   EXPECT_EQ(queue.poll(entries), 2U);
   // A refusal gives the reservation back.
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(
-        refused(pair.remote->submit({pair.read(0, 2 << 20)}, options), ErrorCode::invalid_argument));
+    EXPECT_TRUE(refused(pair.remote->submit({pair.read(0, 2 << 20)}, options),
+                        ErrorCode::invalid_argument));
   }
   EXPECT_TRUE(pair.run({pair.read(0, 100)}, options).completed());
   EXPECT_EQ(queue.poll(entries), 2U);

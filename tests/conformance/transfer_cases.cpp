@@ -1,8 +1,7 @@
 // R28, R29 and R36 where all goes well: bytes arrive, all of them, where they belong and nowhere
 // else, whatever their number, place and alignment.
-#include "conformance/conformance.h"
-
 #include "base/random.h"
+#include "conformance/conformance.h"
 
 #include <algorithm>
 #include <array>
@@ -49,20 +48,19 @@ TEST_P(Transfer, R36_any_length_and_alignment_moves_exactly_its_bytes) {
     std::size_t my_offset, their_offset, bytes;
   };
   constexpr Row rows[] = {
-      {0, 0, 1},           {1, 0, 1},        {0, 1, 1},           {4095, 4097, 1},
-      {3, 5, 31},          {17, 4096, 4096}, {4096, 17, 4095},    {1, 1, 16'384},
-      {7, 0, 16'385},      {0, 7, 65'537},   {11, 13, 262'143},   {0, 0, 262'144},
-      {5, 3, 262'145},     {9, 2, 524'289},  {1, 0, 1'048'575},   {0, 0, 1'048'576},
-      {13, 17, 1'048'577}, {1, 2, 3'000'001}};
+      {0, 0, 1},         {1, 0, 1},           {0, 1, 1},        {4095, 4097, 1}, {3, 5, 31},
+      {17, 4096, 4096},  {4096, 17, 4095},    {1, 1, 16'384},   {7, 0, 16'385},  {0, 7, 65'537},
+      {11, 13, 262'143}, {0, 0, 262'144},     {5, 3, 262'145},  {9, 2, 524'289}, {1, 0, 1'048'575},
+      {0, 0, 1'048'576}, {13, 17, 1'048'577}, {1, 2, 3'000'001}};
   PairOptions options;
   options.their_bytes = options.my_bytes = 4 << 20;
   Pair pair(on(), options);
   for (const Row& row : rows) {
-    SCOPED_TRACE(testing::Message() << row.bytes << " bytes at " << row.my_offset << " and "
-                                    << row.their_offset);
+    SCOPED_TRACE(testing::Message()
+                 << row.bytes << " bytes at " << row.my_offset << " and " << row.their_offset);
     Bytes wanted = *pair.my_bytes;
-    std::copy_n(pair.their_bytes->begin() + static_cast<std::ptrdiff_t>(row.their_offset), row.bytes,
-                wanted.begin() + static_cast<std::ptrdiff_t>(row.my_offset));
+    std::copy_n(pair.their_bytes->begin() + static_cast<std::ptrdiff_t>(row.their_offset),
+                row.bytes, wanted.begin() + static_cast<std::ptrdiff_t>(row.my_offset));
     expect_completed(pair.run({pair.read(row.my_offset, row.their_offset, row.bytes)}), 1,
                      row.bytes);
     ASSERT_TRUE(same(*pair.my_bytes, wanted));
@@ -178,8 +176,7 @@ TEST_P(Transfer, R27_R36_many_ranges_on_both_sides_serve_one_batch) {
   std::vector<Operation> operations;
   for (std::size_t i = 0; i < count; ++i) {
     add(pair.consumer, mine, i, Visibility::local_only);
-    const RemoteRange range =
-        must(pair.remote->range("n" + std::to_string(count - 1 - i), soon()));
+    const RemoteRange range = must(pair.remote->range("n" + std::to_string(count - 1 - i), soon()));
     operations.push_back(Operation::read(registrations.back(), 0, range, 0, bytes));
   }
   expect_completed(pair.run(operations), count, count * bytes);

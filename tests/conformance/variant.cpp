@@ -53,7 +53,11 @@ TransferEngine& Variant::engine(EngineOptions options, const std::string& host) 
   node->host = host;
   options.log = [this](LogLevel level, std::string_view message) {
     const std::lock_guard lock(log_mutex_);
-    if (std::getenv("CONF_LOG")) std::fprintf(stderr, "%ld %s\n", long(std::chrono::steady_clock::now().time_since_epoch().count()/1000000), std::string(message).c_str());
+    if (std::getenv("CONF_LOG")) {
+      std::fprintf(stderr, "%ld %s\n",
+                   long(std::chrono::steady_clock::now().time_since_epoch().count() / 1000000),
+                   std::string(message).c_str());
+    }
     log_.push_back(fmt::format("[{}] {}", static_cast<int>(level), message));
   };
   adapt(options, *node);
@@ -68,9 +72,8 @@ TransferEngine& Variant::engine(EngineOptions options, const std::string& host) 
 }
 
 void Variant::drop(TransferEngine& engine) {
-  const auto found = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& node) {
-    return node->engine.get() == &engine;
-  });
+  const auto found = std::find_if(nodes_.begin(), nodes_.end(),
+                                  [&](const auto& node) { return node->engine.get() == &engine; });
   WHERRY_ASSERT(found != nodes_.end());
   dropped_slices_ += counter(engine, "tcp_read_slices_total");
   dropped_slices_ += counter(engine, "tcp_write_slices_total");

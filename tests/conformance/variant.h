@@ -29,14 +29,14 @@ class Script;
 namespace wherry::conformance {
 
 enum class Ability : std::uint8_t {
-  payload,   ///< Bytes arrive, under the owner's access check.
-  hold,      ///< Requests can be kept under way.
-  cut,       ///< Lanes and sessions can be broken.
-  segments,  ///< Payload travels in segments, over lanes that can be stopped at any byte.
-  files,     ///< File ranges.
-  threads,   ///< Engines have threads of their own.
-  script,    ///< A script decides.
-  raw,       ///< Anybody may connect: a peer that is none of ours.
+  payload,  ///< Bytes arrive, under the owner's access check.
+  hold,     ///< Requests can be kept under way.
+  cut,      ///< Lanes and sessions can be broken.
+  segments, ///< Payload travels in segments, over lanes that can be stopped at any byte.
+  files,    ///< File ranges.
+  threads,  ///< Engines have threads of their own.
+  script,   ///< A script decides.
+  raw,      ///< Anybody may connect: a peer that is none of ours.
 };
 std::string_view to_string(Ability ability);
 

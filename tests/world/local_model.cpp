@@ -2,10 +2,10 @@
 
 #include "base/assert.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
-
-#include <fmt/format.h>
 
 namespace wherry::world {
 

@@ -1,8 +1,8 @@
 #include "world/oracle.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace wherry::world {
 namespace {
@@ -101,8 +101,8 @@ RequestModel& Oracle::about_to_submit(RequestModel request) {
       continue;
     }
     if (operation.kind == OperationKind::read) {
-      part.read = std::make_unique<ReadModel>(*part.range, operation.remote_offset,
-                                              operation.length_bytes);
+      part.read =
+          std::make_unique<ReadModel>(*part.range, operation.remote_offset, operation.length_bytes);
     } else {
       part.range->write_begins(part.writer, operation.remote_offset, operation.length_bytes,
                                moment);
@@ -150,7 +150,8 @@ void Oracle::set_calm(bool calm) {
   }
 }
 
-// --- Reports --------------------------------------------------------------------------------------
+// --- Reports
+// --------------------------------------------------------------------------------------
 
 void Oracle::blame(const RequestModel& request, std::string_view what) {
   world_.blame(fmt::format("request {}: {} ({})", request.number, what, describe(request.last)));
@@ -201,13 +202,13 @@ void Oracle::note_news(const RequestModel& request, const Report& report) {
   if (!news) {
     return;
   }
-  world_.trace().note("report",
-                      {{"request", request.number},
-                       {"outcome", report.outcome ? 1U + static_cast<unsigned>(*report.outcome) : 0},
-                       {"bytes", report.completed_bytes},
-                       {"effect", static_cast<unsigned>(report.remote_effect)},
-                       {"settled", report.remote_settled},
-                       {"drain", static_cast<unsigned>(report.local_drain)}});
+  world_.trace().note(
+      "report", {{"request", request.number},
+                 {"outcome", report.outcome ? 1U + static_cast<unsigned>(*report.outcome) : 0},
+                 {"bytes", report.completed_bytes},
+                 {"effect", static_cast<unsigned>(report.remote_effect)},
+                 {"settled", report.remote_settled},
+                 {"drain", static_cast<unsigned>(report.local_drain)}});
   if (world_.trace().verbose()) {
     world_.trace().tell(fmt::format("request {}: {}", request.number, describe(report)));
   }
@@ -332,7 +333,7 @@ void Oracle::close(RequestModel& request) {
   }
   // Half of the handles go at once, so that the engine takes their requests again; half stay, so
   // that final reports can be seen to stay.
-  if (world_.random().one_in(2)) {
+  if (!request.pinned && world_.random().one_in(2)) {
     request.request.reset();
   }
 }
@@ -407,7 +408,8 @@ void Oracle::entry(const CompletionEntry& entry) {
   }
 }
 
-// --- Bytes and ends -------------------------------------------------------------------------------
+// --- Bytes and ends
+// -------------------------------------------------------------------------------
 
 void Oracle::look_at_all_bytes() {
   for (const auto& range : ranges_) {

@@ -35,10 +35,11 @@ struct RequestModel {
   std::vector<OperationModel> parts;
   SubmitOptions options;
   std::uint64_t submitted_ns = 0;
-  std::uint64_t patience_ns = 0; ///< How late its timeout may be seen.
+  std::uint64_t patience_ns = 0;    ///< How late its timeout may be seen.
   std::uint64_t drain_limit_ns = 0; ///< How long the drain may take after the outcome.
   std::uint64_t outcome_ns = 0;
   bool admitted = false;
+  bool pinned = false; ///< Somebody waits with its handle.
   bool cancel_asked = false;
   bool dropped = false;    ///< No report comes any more.
   bool disturbed = false;  ///< Something happened that may explain a failure.

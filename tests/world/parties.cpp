@@ -2,14 +2,15 @@
 
 #include "base/assert.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
-#include <fmt/format.h>
-
 namespace wherry::world {
 
-// --- Publisher ------------------------------------------------------------------------------------
+// --- Publisher
+// ------------------------------------------------------------------------------------
 
 Publisher::Publisher(World& world, Oracle& oracle, Process& process, std::uint16_t port)
     : world_(world), oracle_(oracle), process_(process),
@@ -43,14 +44,16 @@ void Publisher::begin_model(Range& range) {
   if (range.memory != nullptr) {
     fill_pattern(oracle_.new_writer(), 0, *range.memory);
     auto memory = range.memory;
-    range.model = &oracle_.new_range(process_.host + "/" + range.name, [memory] {
-      return std::span<const std::byte>(*memory);
-    });
+    range.model = &oracle_.new_range(process_.host + "/" + range.name,
+                                     [memory] { return std::span<const std::byte>(*memory); });
     return;
   }
-  std::vector<std::byte> content(world_.files().content(range.path).size());
-  fill_pattern(oracle_.new_writer(), 0, content);
-  world_.files().overwrite(range.path, 0, content);
+  if (!range.registration) {
+    // A registered file is to stay as it was registered (R23).
+    std::vector<std::byte> content(world_.files().content(range.path).size());
+    fill_pattern(oracle_.new_writer(), 0, content);
+    world_.files().overwrite(range.path, 0, content);
+  }
   SimFiles* files = &world_.files();
   range.model = &oracle_.new_range(process_.host + range.path, [files, path = range.path] {
     return std::span<const std::byte>(files->content(path));
@@ -125,9 +128,8 @@ void Publisher::crash() {
 void Publisher::leave() {
   world_.trace().note("owner leaves");
   oracle_.set_calm(false);
-  auto closed = world_.block(process_, 60 * second, [&](Deadline deadline) {
-    return process_.engine->close(deadline);
-  });
+  auto closed = world_.block(process_, 60 * second,
+                             [&](Deadline deadline) { return process_.engine->close(deadline); });
   if (!closed) {
     world_.blame("an owner cannot close: " + closed.error().message);
   }
@@ -155,9 +157,8 @@ void Publisher::retire(Range& range, std::uint64_t limit_ns) {
   if (range.memory != nullptr && range.kept_alive.expired()) {
     world_.blame("keep_alive was released before the range retired");
   }
-  auto done = world_.block(process_, limit_ns, [&](Deadline deadline) {
-    return range.registration->retire(deadline);
-  });
+  auto done = world_.block(process_, limit_ns,
+                           [&](Deadline deadline) { return range.registration->retire(deadline); });
   world_.trace().note("retire", {{"ok", done.has_value()}});
   if (!done) {
     return world_.blame("retire: " + done.error().message);
@@ -189,15 +190,16 @@ RangeModel* Publisher::model(std::uint64_t epoch, const std::string& name) const
   return found != models_.end() ? found->second : nullptr;
 }
 
-// --- Consumer -------------------------------------------------------------------------------------
+// --- Consumer
+// -------------------------------------------------------------------------------------
 
 Consumer::Consumer(World& world, Oracle& oracle, Process& process, std::uint32_t number)
     : world_(world), oracle_(oracle), process_(process), number_(number) {}
 
 std::uint64_t Consumer::drain_limit_ns() const {
   const TcpConfig& tcp = process_.options.tcp;
-  const auto bound = std::chrono::nanoseconds(tcp.cancel_grace) +
-                     std::chrono::nanoseconds(tcp.peer_stall_timeout);
+  const auto bound =
+      std::chrono::nanoseconds(tcp.cancel_grace) + std::chrono::nanoseconds(tcp.peer_stall_timeout);
   // And what calls into files may take.
   return static_cast<std::uint64_t>(bound.count()) + 100 * ms;
 }
@@ -249,9 +251,8 @@ Consumer::Handle* Consumer::open(Publisher& publisher, const SourceReference& re
   OpenOptions options;
   options.timeout = std::chrono::nanoseconds(limit_ns);
   options.lanes = lanes;
-  auto remote = world_.block(process_, 2 * limit_ns, [&](Deadline) {
-    return process_.engine->open(reference, options);
-  });
+  auto remote = world_.block(process_, 2 * limit_ns,
+                             [&](Deadline) { return process_.engine->open(reference, options); });
   world_.trace().note("open", {{"consumer", number_}, {"ok", remote.has_value()}});
   if (!remote) {
     world_.trace().tell("open: " + remote.error().message);
@@ -318,10 +319,10 @@ RequestModel* Consumer::submit(Handle& handle, std::vector<OperationModel> parts
   if (world_.trace().verbose()) {
     for (const OperationModel& part : model.parts) {
       const Operation& o = part.operation;
-      world_.trace().tell(fmt::format(
-          "  {} {} bytes {} at {}, {} at {}, writer {}",
-          o.kind == OperationKind::read ? "READ" : "WRITE", o.length_bytes, part.range->name(),
-          o.remote_offset, part.local->name(), o.local_offset, part.writer));
+      world_.trace().tell(fmt::format("  {} {} bytes {} at {}, {} at {}, writer {}",
+                                      o.kind == OperationKind::read ? "READ" : "WRITE",
+                                      o.length_bytes, part.range->name(), o.remote_offset,
+                                      part.local->name(), o.local_offset, part.writer));
     }
   }
   if (!submitted) {
@@ -354,9 +355,8 @@ void Consumer::close_handles() {
 
 bool Consumer::retire(Local& local, std::uint64_t limit_ns) {
   local.retiring = true;
-  auto done = world_.block(process_, limit_ns, [&](Deadline deadline) {
-    return local.registration->retire(deadline);
-  });
+  auto done = world_.block(process_, limit_ns,
+                           [&](Deadline deadline) { return local.registration->retire(deadline); });
   world_.trace().note("retire local", {{"ok", done.has_value()}});
   if (!done && done.error().code != ErrorCode::busy) {
     world_.blame("retire: " + done.error().message);
@@ -364,7 +364,8 @@ bool Consumer::retire(Local& local, std::uint64_t limit_ns) {
   return done.has_value();
 }
 
-// --- Counters -------------------------------------------------------------------------------------
+// --- Counters
+// -------------------------------------------------------------------------------------
 
 std::uint64_t counter(Process& process, std::string_view name) {
   for (const Counter& counter : process.engine->counters()) {

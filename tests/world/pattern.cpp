@@ -47,8 +47,8 @@ std::size_t match_pattern(WriterId writer, std::uint64_t position,
     const std::size_t skip = (position + done) % word_bytes;
     const std::size_t count = std::min(word_bytes - skip, bytes.size() - done);
     if (std::memcmp(bytes.data() + done, word.data() + skip, count) != 0) {
-      const auto pair = std::mismatch(word.begin() + skip, word.begin() + skip + count,
-                                      bytes.data() + done);
+      const auto pair =
+          std::mismatch(word.begin() + skip, word.begin() + skip + count, bytes.data() + done);
       return done + static_cast<std::size_t>(pair.first - (word.begin() + skip));
     }
     done += count;

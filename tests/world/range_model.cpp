@@ -2,10 +2,10 @@
 
 #include "base/assert.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
-
-#include <fmt/format.h>
 
 namespace wherry::world {
 namespace {
@@ -34,7 +34,8 @@ std::string looks_like(std::uint64_t position, std::span<const std::byte> bytes,
 
 } // namespace
 
-// --- RangeModel -----------------------------------------------------------------------------------
+// --- RangeModel
+// -----------------------------------------------------------------------------------
 
 RangeModel::RangeModel(std::string name, Bytes live)
     : name_(std::move(name)), live_(std::move(live)), length_(live_().size()) {
@@ -51,9 +52,9 @@ bool RangeModel::Cell::is_changing() const {
 }
 
 std::size_t RangeModel::cell_of(std::uint64_t offset) const {
-  const auto found = std::upper_bound(
-      cells_.begin(), cells_.end(), offset,
-      [](std::uint64_t value, const Cell& cell) { return value < cell.end; });
+  const auto found =
+      std::upper_bound(cells_.begin(), cells_.end(), offset,
+                       [](std::uint64_t value, const Cell& cell) { return value < cell.end; });
   return static_cast<std::size_t>(found - cells_.begin());
 }
 
@@ -242,7 +243,8 @@ bool RangeModel::is_changing(std::uint64_t offset, std::uint64_t length) const {
   return false;
 }
 
-// --- ReadModel ------------------------------------------------------------------------------------
+// --- ReadModel
+// ------------------------------------------------------------------------------------
 
 ReadModel::ReadModel(RangeModel& range, std::uint64_t offset, std::uint64_t length)
     : range_(range), begin_(offset), end_(offset + length) {
@@ -275,8 +277,7 @@ void ReadModel::also(WriterId writer, std::uint64_t begin, std::uint64_t end) {
 
 bool ReadModel::is_legal(std::uint64_t position, std::byte byte, const Piece& piece) const {
   for (const WriterId writer : piece.writers) {
-    const std::byte legal =
-        writer == 0 ? base_[position - begin_] : pattern_byte(writer, position);
+    const std::byte legal = writer == 0 ? base_[position - begin_] : pattern_byte(writer, position);
     if (byte == legal) {
       return true;
     }
@@ -308,11 +309,11 @@ std::optional<std::string> ReadModel::check(std::uint64_t at,
                            : match_pattern(first, position, left);
     for (; position < until; ++position) {
       if (!is_legal(position, bytes[position - begin], piece)) {
-        return fmt::format("a READ of range {} brought a byte {} that was never there meanwhile; "
-                           "it looks like:{}",
-                           range_.name_, position,
-                           looks_like(position, bytes.subspan(position - begin),
-                                      range_.last_writer_));
+        return fmt::format(
+            "a READ of range {} brought a byte {} that was never there meanwhile; "
+            "it looks like:{}",
+            range_.name_, position,
+            looks_like(position, bytes.subspan(position - begin), range_.last_writer_));
       }
     }
   }

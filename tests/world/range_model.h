@@ -1,5 +1,5 @@
-// What the bytes of an owner's range may be: per run of bytes the WRITEs that a legal history allows
-// to have been the last, told from reports alone (R28, R29).
+// What the bytes of an owner's range may be: per run of bytes the WRITEs that a legal history
+// allows to have been the last, told from reports alone (R28, R29).
 //
 // A WRITE takes effect at some moment between its submission and the moment at which its report
 // says that it is confirmed, or over. Of two WRITEs whose spans do not overlap the later one wins;

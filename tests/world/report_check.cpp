@@ -154,8 +154,8 @@ std::optional<std::string> check_final(const Report& before, const Report& now) 
 
 std::uint64_t confirmed_bytes(const Asked& asked, const Report& report, std::size_t index) {
   const Operation& operation = asked.operations[index];
-  const bool state_says_so = index < report.operations.size() &&
-                             report.operations[index] == OperationState::confirmed;
+  const bool state_says_so =
+      index < report.operations.size() && report.operations[index] == OperationState::confirmed;
   if (index < report.completed_ops || state_says_so) {
     return operation.length_bytes;
   }
@@ -207,11 +207,11 @@ std::optional<std::string> check_change(const Asked& asked, const Report& before
 }
 
 std::string describe(const Report& report) {
-  std::string text = fmt::format(
-      "outcome {} ops {} bytes {} effect {}{} drain {}",
-      report.outcome ? to_string(*report.outcome) : "pending", report.completed_ops,
-      report.completed_bytes, to_string(report.remote_effect),
-      report.remote_settled ? " settled" : "", to_string(report.local_drain));
+  std::string text =
+      fmt::format("outcome {} ops {} bytes {} effect {}{} drain {}",
+                  report.outcome ? to_string(*report.outcome) : "pending", report.completed_ops,
+                  report.completed_bytes, to_string(report.remote_effect),
+                  report.remote_settled ? " settled" : "", to_string(report.local_drain));
   if (report.failure) {
     text += fmt::format(" failure {} at operation {}: {}", to_string(report.failure->error.code),
                         report.failure->operation, report.failure->error.message);

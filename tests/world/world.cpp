@@ -2,11 +2,11 @@
 
 #include "base/assert.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-
-#include <fmt/format.h>
 
 namespace wherry::world {
 namespace {
@@ -78,7 +78,8 @@ void World::bury(Process& process) {
   process.dying = false;
 }
 
-// --- Steps ----------------------------------------------------------------------------------------
+// --- Steps
+// ----------------------------------------------------------------------------------------
 
 bool World::let_work() {
   bool moved = false;

@@ -1,5 +1,5 @@
-// The simulated world: processes with an engine each, the network between them, their files, and the
-// one clock. Everything runs in one thread and repeats from one seed.
+// The simulated world: processes with an engine each, the network between them, their files, and
+// the one clock. Everything runs in one thread and repeats from one seed.
 //
 // A step lets every engine work once; when nobody had anything to do, time goes on to what happens
 // next. Blocking calls step the world from within (EngineOptions::on_idle), all but their own

@@ -1,10 +1,17 @@
-// File ranges by pread and pwrite: the `posix` engine of R37. Files are opened on demand, on the native
-// worker, and recognised by device and inode each time (R23).
+// File ranges by pread and pwrite: the `posix` engine of R37. Files are opened on demand, on the
+// native worker, and recognised by device and inode each time (R23).
 #pragma once
 
+#include "memory/range_table.h"
+#include "os/files.h"
+#include "os/worker.h"
+#include "path/file_io.h"
+
+#include <wherry/source.hpp>
+
 #include <atomic>
-#include <functional>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -13,24 +20,18 @@
 #include <string>
 #include <vector>
 
-#include <wherry/source.hpp>
-
-#include "memory/range_table.h"
-#include "os/files.h"
-#include "os/worker.h"
-#include "path/file_io.h"
-
 namespace wherry {
 
 class FileCache;
 
-/// A registered file range: the native owner of its registration. Immutable but for the cache's part.
+/// A registered file range: the native owner of its registration. Immutable but for the cache's
+/// part.
 class PosixFile final : public NativeOwner {
- public:
-  PosixFile(FileCache& cache, std::string path, bool writable, std::uint64_t offset, std::uint64_t length_bytes,
-            const FileVersion& version)
-      : cache_(cache), path_(std::move(path)), writable_(writable), offset_(offset), length_bytes_(length_bytes),
-        version_(version) {}
+public:
+  PosixFile(FileCache& cache, std::string path, bool writable, std::uint64_t offset,
+            std::uint64_t length_bytes, const FileVersion& version)
+      : cache_(cache), path_(std::move(path)), writable_(writable), offset_(offset),
+        length_bytes_(length_bytes), version_(version) {}
   ~PosixFile() override;
 
   const FileVersion& version() const { return version_; }
@@ -42,7 +43,7 @@ class PosixFile final : public NativeOwner {
   Result<void> read(std::uint64_t offset, std::span<std::byte> bytes);
   Result<void> write(std::uint64_t offset, std::span<const std::byte> bytes);
 
- private:
+private:
   friend class FileCache;
   Result<void> check(const FileStat& now) const;
 
@@ -59,17 +60,17 @@ class PosixFile final : public NativeOwner {
   std::list<PosixFile*>::iterator idle_place_;
 };
 
-/// Bounds how many files are open at once (R43): those in use, plus idle ones in least-recently-used
-/// order. Thread-safe. Outlives its files.
+/// Bounds how many files are open at once (R43): those in use, plus idle ones in
+/// least-recently-used order. Thread-safe. Outlives its files.
 class FileCache {
- public:
+public:
   FileCache(Files& files, std::uint32_t open_max) : files_(files), open_max_(open_max) {}
   ~FileCache();
 
   Files& files() { return files_; }
   std::uint32_t open() const;
 
- private:
+private:
   friend class PosixFile;
   Result<FileDescriptor> acquire(PosixFile& file);
   void release(PosixFile& file);
@@ -99,7 +100,7 @@ Result<OpenedPosixFile> open_posix_file(FileCache& cache, const PosixFileSpec& s
 
 /// FileIo over the native worker. `wake` is called, from any thread, when an end has come in.
 class PosixFileIo final : public FileIo {
- public:
+public:
   PosixFileIo(Worker& worker, std::function<void()> wake, std::size_t transfers_max = 256);
   ~PosixFileIo() override;
 
@@ -113,7 +114,7 @@ class PosixFileIo final : public FileIo {
   };
   const Counters& counters() const { return counters_; }
 
- private:
+private:
   struct TransferJob;
   void finished(TransferJob* job);
 
@@ -128,4 +129,4 @@ class PosixFileIo final : public FileIo {
   std::vector<TransferJob*> delivering_;
 };
 
-}  // namespace wherry
+} // namespace wherry

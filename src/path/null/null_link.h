@@ -16,9 +16,7 @@ class NullLink final : public Link {
 public:
   NullLink() : completions_(slots) {}
 
-  bool has_room() const override {
-    return state_ == LinkState::ready && completions_.room() > 0;
-  }
+  bool has_room() const override { return state_ == LinkState::ready && completions_.room() > 0; }
   void submit(const Slice& slice) override;
   /// True while completions are there, so that they are polled.
   bool progress(std::uint64_t now_ns) override;

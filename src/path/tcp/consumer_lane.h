@@ -1,9 +1,12 @@
 // The consumer's end of a tcp lane: a Link.
 //
-// A slice lives in a slot, whose index and generation are its name on the wire: an answer that comes too
-// late finds nothing. A READ that was cancelled ends at once, and its slot waits, detached, for the
-// owner's last word; a WRITE ends when the owner has answered what was sent of it.
+// A slice lives in a slot, whose index and generation are its name on the wire: an answer that
+// comes too late finds nothing. A READ that was cancelled ends at once, and its slot waits,
+// detached, for the owner's last word; a WRITE ends when the owner has answered what was sent of
+// it.
 #pragma once
+
+#include "path/tcp/lane.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,13 +14,12 @@
 #include <span>
 #include <vector>
 
-#include "path/tcp/lane.h"
-
 namespace wherry {
 
 class ConsumerLane final : public Lane, public Link {
- public:
-  ConsumerLane(ByteStream& stream, const LaneConfig& config, const LaneServices& services, std::uint64_t now_ns);
+public:
+  ConsumerLane(ByteStream& stream, const LaneConfig& config, const LaneServices& services,
+               std::uint64_t now_ns);
 
   bool has_room() const override;
   void submit(const Slice& slice) override;
@@ -34,20 +36,20 @@ class ConsumerLane final : public Lane, public Link {
   bool waits_for_files() const { return lane_waits_for_files(); }
   std::size_t outstanding() const { return live_; }
 
- private:
+private:
   struct Slot {
     std::uint32_t generation = 1;
     bool used = false;
-    bool detached = false;   ///< Its completion was given; the owner may still speak of it.
-    bool asked = false;      ///< READ: the owner was asked.
+    bool detached = false; ///< Its completion was given; the owner may still speak of it.
+    bool asked = false;    ///< READ: the owner was asked.
     bool cancelled = false;
-    bool sending_over = false;  ///< WRITE: nothing more of it goes out.
-    bool last_word = false;     ///< READ: the owner sends nothing more of it.
-    bool prefix_over = false;   ///< Confirmations no longer extend the prefix.
-    bool touched_beyond = false;  ///< WRITE: bytes beyond the prefix may have changed,
-    bool unanswered = false;      ///< or the lane ended before the owner had answered for all.
-    std::uint32_t sent_bytes = 0;      // WRITE
-    std::uint32_t answered_bytes = 0;  // WRITE: by the owner. READ: arrived.
+    bool sending_over = false;        ///< WRITE: nothing more of it goes out.
+    bool last_word = false;           ///< READ: the owner sends nothing more of it.
+    bool prefix_over = false;         ///< Confirmations no longer extend the prefix.
+    bool touched_beyond = false;      ///< WRITE: bytes beyond the prefix may have changed,
+    bool unanswered = false;          ///< or the lane ended before the owner had answered for all.
+    std::uint32_t sent_bytes = 0;     // WRITE
+    std::uint32_t answered_bytes = 0; // WRITE: by the owner. READ: arrived.
     std::uint32_t confirmed_bytes = 0;
     std::shared_ptr<const Error> error;
     Slice slice;
@@ -65,7 +67,9 @@ class ConsumerLane final : public Lane, public Link {
   bool peer_owes() const override;
   void on_drained() override;
 
-  std::uint64_t wire_id(std::uint32_t index) const { return make_id(index, slots_[index].generation); }
+  std::uint64_t wire_id(std::uint32_t index) const {
+    return make_id(index, slots_[index].generation);
+  }
   Slot* find(std::uint64_t slice);
   void cancel_slot(std::uint32_t index, std::uint64_t now_ns);
   void finish_read(std::uint32_t index);
@@ -76,11 +80,11 @@ class ConsumerLane final : public Lane, public Link {
 
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
-  std::size_t live_ = 0;       // Slots whose completion is to come.
+  std::size_t live_ = 0; // Slots whose completion is to come.
   std::uint64_t live_bytes_ = 0;
-  Ring<std::uint32_t> asks_;        // READs to ask the owner for.
-  Ring<std::uint64_t> cancels_;     // READs to cancel, by wire id.
+  Ring<std::uint32_t> asks_;    // READs to ask the owner for.
+  Ring<std::uint64_t> cancels_; // READs to cancel, by wire id.
   Ring<Completion> completions_;
 };
 
-}  // namespace wherry
+} // namespace wherry

@@ -1,13 +1,13 @@
 #include "path/tcp/frame_reader.h"
 
+#include "base/assert.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
-
-#include <fmt/format.h>
-
-#include "base/assert.h"
 
 namespace wherry {
 
@@ -16,15 +16,15 @@ namespace {
 // One readv: enough for a frame of small extents, the drop area and the read-ahead.
 constexpr std::size_t iovecs_max = 258;
 constexpr std::size_t dropped_bytes = 64 * 1024;
-// Read ahead no more than the next header and its single extent while at least this much is to come.
+// Read ahead no more than the next header and its single extent while at least this much is to
+// come.
 constexpr std::uint32_t bulk_bytes = 32 * 1024;
 constexpr std::size_t bulk_read_ahead_bytes = wire::frame_header_bytes + 32;
 
-}  // namespace
+} // namespace
 
 FrameReader::FrameReader(std::size_t read_ahead_bytes)
-    : buffer_(std::make_unique<std::byte[]>(read_ahead_bytes)),
-      capacity_(read_ahead_bytes),
+    : buffer_(std::make_unique<std::byte[]>(read_ahead_bytes)), capacity_(read_ahead_bytes),
       hash_(XXH3_createState(), XXH3_freeState),
       dropped_(std::make_unique<std::byte[]>(dropped_bytes)) {
   // A whole frame's descriptors must fit.
@@ -39,14 +39,19 @@ void FrameReader::prepend(std::span<const std::byte> bytes) {
   end_ = bytes.size();
 }
 
-FrameReader::Status FrameReader::progress(ByteStream& stream, FrameSink& sink, std::size_t bytes_max) {
+FrameReader::Status FrameReader::progress(ByteStream& stream, FrameSink& sink,
+                                          std::size_t bytes_max) {
   std::size_t budget = bytes_max;
   Status status = Status::budget;
   drained_ = false;
   for (;;) {
     if (state_ == State::frame) {
-      if (take_frame(sink, status)) continue;
-      if (status != Status::budget) return status;
+      if (take_frame(sink, status)) {
+        continue;
+      }
+      if (status != Status::budget) {
+        return status;
+      }
     } else {
       drain_buffer_into_payload();
       if (payload_left_ == 0) {
@@ -54,26 +59,39 @@ FrameReader::Status FrameReader::progress(ByteStream& stream, FrameSink& sink, s
         continue;
       }
     }
-    // A read that got less than it could have taken has emptied the stream: no call to hear so again.
-    if (drained_) return Status::would_block;
-    if (budget == 0) return Status::budget;
-    if (!fill(stream, budget, status)) return status;
+    // A read that got less than it could have taken has emptied the stream: no call to hear so
+    // again.
+    if (drained_) {
+      return Status::would_block;
+    }
+    if (budget == 0) {
+      return Status::budget;
+    }
+    if (!fill(stream, budget, status)) {
+      return status;
+    }
   }
 }
 
-// True when a frame was taken from the buffer. False: more bytes are needed (status stays `budget`), or
-// status says what stops us.
+// True when a frame was taken from the buffer. False: more bytes are needed (status stays
+// `budget`), or status says what stops us.
 bool FrameReader::take_frame(FrameSink& sink, Status& status) {
-  if (buffered() < wire::frame_header_bytes) return false;
-  const std::span<const std::byte, wire::frame_header_bytes> head(buffer_.get() + begin_, wire::frame_header_bytes);
+  if (buffered() < wire::frame_header_bytes) {
+    return false;
+  }
+  const std::span<const std::byte, wire::frame_header_bytes> head(buffer_.get() + begin_,
+                                                                  wire::frame_header_bytes);
   auto header = wire::decode_header(head);
   if (!header) {
     status = fail_with(std::move(header.error()));
     return false;
   }
   const std::size_t descriptors_bytes = header->count * wire::descriptor_bytes(header->type);
-  if (buffered() < wire::frame_header_bytes + descriptors_bytes) return false;
-  const std::span<const std::byte> descriptors(buffer_.get() + begin_ + wire::frame_header_bytes, descriptors_bytes);
+  if (buffered() < wire::frame_header_bytes + descriptors_bytes) {
+    return false;
+  }
+  const std::span<const std::byte> descriptors(buffer_.get() + begin_ + wire::frame_header_bytes,
+                                               descriptors_bytes);
   auto verified = wire::verify_descriptors(*header, head, descriptors);
   if (!verified) {
     status = fail_with(std::move(verified.error()));
@@ -82,7 +100,8 @@ bool FrameReader::take_frame(FrameSink& sink, Status& status) {
   if (header->sequence != sequence_) {
     Error error;
     error.code = ErrorCode::protocol_mismatch;
-    error.message = fmt::format("frame {} came where frame {} was due", header->sequence, sequence_);
+    error.message =
+        fmt::format("frame {} came where frame {} was due", header->sequence, sequence_);
     status = fail_with(std::move(error));
     return false;
   }
@@ -98,7 +117,9 @@ bool FrameReader::take_frame(FrameSink& sink, Status& status) {
   ++sequence_;
   ++frames_;
   begin_ += wire::frame_header_bytes + descriptors_bytes;
-  if (header->payload_bytes > 0) begin_payload(*header, header->count);
+  if (header->payload_bytes > 0) {
+    begin_payload(*header, header->count);
+  }
   return true;
 }
 
@@ -109,7 +130,9 @@ void FrameReader::begin_payload(const wire::FrameHeader& header, std::size_t ext
   extent_ = 0;
   extent_done_ = 0;
   payload_left_ = header.payload_bytes;
-  if ((header.flags & wire::flag_payload_checksum) != 0) XXH3_64bits_reset(hash_.get());
+  if ((header.flags & wire::flag_payload_checksum) != 0) {
+    XXH3_64bits_reset(hash_.get());
+  }
 }
 
 void FrameReader::drain_buffer_into_payload() {
@@ -118,8 +141,12 @@ void FrameReader::drain_buffer_into_payload() {
     const std::size_t n = std::min<std::size_t>(buffered(), target.length_bytes - extent_done_);
     std::byte* from = buffer_.get() + begin_;
     std::byte* to = target.at != nullptr ? target.at + extent_done_ : nullptr;
-    if (to != nullptr) std::memcpy(to, from, n);
-    if ((header_.flags & wire::flag_payload_checksum) != 0) XXH3_64bits_update(hash_.get(), from, n);
+    if (to != nullptr) {
+      std::memcpy(to, from, n);
+    }
+    if ((header_.flags & wire::flag_payload_checksum) != 0) {
+      XXH3_64bits_update(hash_.get(), from, n);
+    }
     begin_ += n;
     extent_done_ += static_cast<std::uint32_t>(n);
     payload_left_ -= static_cast<std::uint32_t>(n);
@@ -130,7 +157,8 @@ void FrameReader::drain_buffer_into_payload() {
   }
 }
 
-// The remaining payload as iovecs. A dropped piece ends the list: the drop area is used once a call.
+// The remaining payload as iovecs. A dropped piece ends the list: the drop area is used once a
+// call.
 std::size_t FrameReader::gather(std::span<iovec> out) {
   std::size_t count = 0;
   std::uint32_t skip = extent_done_;
@@ -152,7 +180,8 @@ void FrameReader::advance_payload(std::size_t bytes) {
     const PayloadTarget& target = targets_[extent_];
     const std::size_t n = std::min<std::size_t>(bytes, target.length_bytes - extent_done_);
     if ((header_.flags & wire::flag_payload_checksum) != 0) {
-      XXH3_64bits_update(hash_.get(), target.at != nullptr ? target.at + extent_done_ : dropped_.get(), n);
+      XXH3_64bits_update(hash_.get(),
+                         target.at != nullptr ? target.at + extent_done_ : dropped_.get(), n);
     }
     bytes -= n;
     extent_done_ += static_cast<std::uint32_t>(n);
@@ -181,12 +210,16 @@ bool FrameReader::fill(ByteStream& stream, std::size_t& budget, Status& status) 
   std::size_t payload = 0;
   if (state_ == State::payload) {
     count = gather(std::span(iov).first(iovecs_max - 1));
-    for (std::size_t i = 0; i < count; ++i) payload += iov[i].iov_len;
+    for (std::size_t i = 0; i < count; ++i) {
+      payload += iov[i].iov_len;
+    }
   }
   std::size_t ahead = 0;
   if (payload == payload_left_ || state_ == State::frame) {
     ahead = capacity_ - end_;
-    if (state_ == State::payload && payload >= bulk_bytes) ahead = std::min(ahead, bulk_read_ahead_bytes);
+    if (state_ == State::payload && payload >= bulk_bytes) {
+      ahead = std::min(ahead, bulk_read_ahead_bytes);
+    }
     iov[count++] = {buffer_.get() + end_, ahead};
   }
   const IoResult got = stream.readv(std::span(iov).first(count));
@@ -202,7 +235,9 @@ bool FrameReader::fill(ByteStream& stream, std::size_t& budget, Status& status) 
   bytes_ += got.bytes;
   budget -= std::min(budget, got.bytes);
   const std::size_t into_payload = std::min(got.bytes, payload);
-  if (into_payload > 0) advance_payload(into_payload);
+  if (into_payload > 0) {
+    advance_payload(into_payload);
+  }
   end_ += got.bytes - into_payload;
   return true;
 }
@@ -220,7 +255,8 @@ FrameReader::Status FrameReader::fail_with(Error error) {
 FrameReader::Status FrameReader::end_of_stream(const IoResult& result) {
   Error error;
   if (result.error == EFAULT) {
-    error = native_error("readv", EFAULT, "registered memory is not mapped, or not writable, any more");
+    error =
+        native_error("readv", EFAULT, "registered memory is not mapped, or not writable, any more");
     error.code = ErrorCode::invalidated;
   } else if (result.error != 0) {
     error = native_error("readv", result.error, "the connection broke");
@@ -233,4 +269,4 @@ FrameReader::Status FrameReader::end_of_stream(const IoResult& result) {
   return fail_with(std::move(error));
 }
 
-}  // namespace wherry
+} // namespace wherry

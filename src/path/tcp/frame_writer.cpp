@@ -1,11 +1,11 @@
 #include "path/tcp/frame_writer.h"
 
-#include <algorithm>
-#include <cerrno>
+#include "base/assert.h"
 
 #include <xxhash.h>
 
-#include "base/assert.h"
+#include <algorithm>
+#include <cerrno>
 
 namespace wherry {
 
@@ -15,19 +15,25 @@ namespace {
 constexpr std::size_t headers_bytes = 64 * 1024;
 constexpr std::size_t segment_headers_bytes =
     FrameWriter::segments_max * (wire::frame_header_bytes + wire::frame_descriptors_max * 32);
-static_assert(headers_bytes > segment_headers_bytes + wire::frame_header_bytes + wire::frame_descriptors_max * 32);
+static_assert(headers_bytes >
+              segment_headers_bytes + wire::frame_header_bytes + wire::frame_descriptors_max * 32);
 
 std::uint64_t checksum_of(std::span<const iovec> payload, XXH3_state_t* state) {
-  if (payload.size() == 1) return XXH3_64bits(payload[0].iov_base, payload[0].iov_len);
+  if (payload.size() == 1) {
+    return XXH3_64bits(payload[0].iov_base, payload[0].iov_len);
+  }
   XXH3_64bits_reset(state);
-  for (const iovec& piece : payload) XXH3_64bits_update(state, piece.iov_base, piece.iov_len);
+  for (const iovec& piece : payload) {
+    XXH3_64bits_update(state, piece.iov_base, piece.iov_len);
+  }
   return XXH3_64bits_digest(state);
 }
 
-}  // namespace
+} // namespace
 
 FrameWriter::FrameWriter()
-    : headers_(std::make_unique<std::byte[]>(headers_bytes)), hash_(XXH3_createState(), XXH3_freeState) {
+    : headers_(std::make_unique<std::byte[]>(headers_bytes)),
+      hash_(XXH3_createState(), XXH3_freeState) {
   WHERRY_ASSERT(hash_ != nullptr);
   pieces_.reserve(pieces_max);
   segments_.reserve(segments_max);
@@ -61,7 +67,8 @@ bool FrameWriter::has_segment_room(std::size_t extents) const {
 }
 
 void FrameWriter::seal_frame(wire::FrameType type, std::size_t count, std::span<std::byte> frame,
-                             std::uint32_t payload_bytes, std::uint8_t flags, std::uint64_t checksum) {
+                             std::uint32_t payload_bytes, std::uint8_t flags,
+                             std::uint64_t checksum) {
   wire::FrameHeader header;
   header.type = type;
   header.flags = flags;
@@ -69,11 +76,15 @@ void FrameWriter::seal_frame(wire::FrameType type, std::size_t count, std::span<
   header.payload_bytes = payload_bytes;
   header.sequence = sequence_++;
   header.payload_checksum = checksum;
-  wire::seal(header, frame.subspan(wire::frame_header_bytes), frame.first<wire::frame_header_bytes>());
+  wire::seal(header, frame.subspan(wire::frame_header_bytes),
+             frame.first<wire::frame_header_bytes>());
 }
 
-bool FrameWriter::segment(std::span<const wire::PayloadExtent> extents, std::span<const iovec> payload, bool checksum) {
-  if (!has_segment_room(payload.size())) return false;
+bool FrameWriter::segment(std::span<const wire::PayloadExtent> extents,
+                          std::span<const iovec> payload, bool checksum) {
+  if (!has_segment_room(payload.size())) {
+    return false;
+  }
   const std::span<std::byte> frame = reserve(wire::frame_header_bytes + extents.size() * 32);
   std::uint32_t payload_bytes = 0;
   for (std::size_t i = 0; i < extents.size(); ++i) {
@@ -81,7 +92,8 @@ bool FrameWriter::segment(std::span<const wire::PayloadExtent> extents, std::spa
     payload_bytes += extents[i].length_bytes;
   }
   seal_frame(wire::FrameType::payload, extents.size(), frame, payload_bytes,
-             checksum ? wire::flag_payload_checksum : std::uint8_t{0}, checksum ? checksum_of(payload, hash_.get()) : 0);
+             checksum ? wire::flag_payload_checksum : std::uint8_t{0},
+             checksum ? checksum_of(payload, hash_.get()) : 0);
   const std::size_t first = pieces_.size();
   pieces_.push_back({frame.data(), frame.size()});
   pieces_.insert(pieces_.end(), payload.begin(), payload.end());
@@ -92,16 +104,21 @@ bool FrameWriter::segment(std::span<const wire::PayloadExtent> extents, std::spa
 FrameWriter::Status FrameWriter::progress(ByteStream& stream) {
   while (!idle()) {
     const IoResult put = stream.writev(std::span<const iovec>(pieces_).subspan(piece_));
-    if (put.error == EAGAIN) return Status::would_block;
+    if (put.error == EAGAIN) {
+      return Status::would_block;
+    }
     if (put.error != 0) {
       error_ = native_error("sendmsg", put.error,
-                            put.error == EFAULT ? "registered memory is not mapped any more" : "the connection broke");
+                            put.error == EFAULT ? "registered memory is not mapped any more"
+                                                : "the connection broke");
       error_.code = put.error == EFAULT ? ErrorCode::invalidated : ErrorCode::connection_lost;
       return Status::end;
     }
     bytes_ += put.bytes;
     std::size_t offered = 0;
-    for (std::size_t i = piece_; i < pieces_.size(); ++i) offered += pieces_[i].iov_len;
+    for (std::size_t i = piece_; i < pieces_.size(); ++i) {
+      offered += pieces_[i].iov_len;
+    }
     std::size_t left = put.bytes;
     while (left > 0) {
       iovec& piece = pieces_[piece_];
@@ -115,9 +132,13 @@ FrameWriter::Status FrameWriter::progress(ByteStream& stream) {
       ++piece_;
       piece_begun_ = false;
     }
-    while (segments_sent_ < segments_.size() && segments_[segments_sent_].end_piece <= piece_) ++segments_sent_;
+    while (segments_sent_ < segments_.size() && segments_[segments_sent_].end_piece <= piece_) {
+      ++segments_sent_;
+    }
     // A write that moved less than it was offered has filled the stream: an event will say when.
-    if (put.bytes < offered) return Status::would_block;
+    if (put.bytes < offered) {
+      return Status::would_block;
+    }
   }
   return Status::done;
 }
@@ -125,7 +146,9 @@ FrameWriter::Status FrameWriter::progress(ByteStream& stream) {
 std::size_t FrameWriter::unsend() {
   while (!segments_.empty()) {
     const std::size_t first = segments_.back().first_piece;
-    if (first < piece_ || (first == piece_ && piece_begun_)) break;
+    if (first < piece_ || (first == piece_ && piece_begun_)) {
+      break;
+    }
     pieces_.resize(first);
     segments_.pop_back();
     --sequence_;
@@ -133,4 +156,4 @@ std::size_t FrameWriter::unsend() {
   return segments_.size();
 }
 
-}  // namespace wherry
+} // namespace wherry

@@ -1,8 +1,16 @@
 // Writes frames to a byte stream in batches: a resumable state machine, without a socket inside.
 //
-// A batch is control frames first, then payload segments whose bytes are sent from where they are. Only
-// the segment in transit must be finished: unsend() takes those back that have not begun (R36).
+// A batch is control frames first, then payload segments whose bytes are sent from where they are.
+// Only the segment in transit must be finished: unsend() takes those back that have not begun
+// (R36).
 #pragma once
+
+#include "base/error.h"
+#include "path/tcp/byte_stream.h"
+#include "wire/frames.h"
+
+#include <sys/uio.h>
+#include <xxhash.h>
 
 #include <array>
 #include <cstddef>
@@ -11,17 +19,10 @@
 #include <span>
 #include <vector>
 
-#include <sys/uio.h>
-#include <xxhash.h>
-
-#include "base/error.h"
-#include "path/tcp/byte_stream.h"
-#include "wire/frames.h"
-
 namespace wherry {
 
 class FrameWriter {
- public:
+public:
   static constexpr std::size_t segments_max = 4;
   static constexpr std::size_t pieces_max = 1024;
 
@@ -47,7 +48,8 @@ class FrameWriter {
 
   /// A payload segment: descriptors are given encoded through `extents`, bytes through `payload`.
   /// Returns whether there was room; nothing is appended if not.
-  bool segment(std::span<const wire::PayloadExtent> extents, std::span<const iovec> payload, bool checksum);
+  bool segment(std::span<const wire::PayloadExtent> extents, std::span<const iovec> payload,
+               bool checksum);
   bool has_segment_room(std::size_t extents) const;
 
   enum class Status : std::uint8_t { done, would_block, end };
@@ -64,22 +66,22 @@ class FrameWriter {
   std::uint64_t batches() const { return batches_; }
   std::uint64_t frames() const { return sequence_; }
 
- private:
+private:
   struct Segment {
     std::size_t first_piece = 0;
     std::size_t end_piece = 0;
   };
 
   std::span<std::byte> reserve(std::size_t bytes);
-  void seal_frame(wire::FrameType type, std::size_t count, std::span<std::byte> frame, std::uint32_t payload_bytes,
-                  std::uint8_t flags, std::uint64_t checksum);
+  void seal_frame(wire::FrameType type, std::size_t count, std::span<std::byte> frame,
+                  std::uint32_t payload_bytes, std::uint8_t flags, std::uint64_t checksum);
 
   std::unique_ptr<std::byte[]> headers_;
   std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> hash_;
   std::size_t headers_used_ = 0;
   std::vector<iovec> pieces_;
-  std::size_t piece_ = 0;       // The first that is not written out,
-  bool piece_begun_ = false;    // and whether some of it is. (Its iovec then holds what is left.)
+  std::size_t piece_ = 0;    // The first that is not written out,
+  bool piece_begun_ = false; // and whether some of it is. (Its iovec then holds what is left.)
   std::vector<Segment> segments_;
   std::size_t segments_sent_ = 0;
   std::uint32_t sequence_ = 0;
@@ -88,4 +90,4 @@ class FrameWriter {
   std::uint64_t batches_ = 0;
 };
 
-}  // namespace wherry
+} // namespace wherry

@@ -1,25 +1,23 @@
 #include "path/tcp/lane.h"
 
-#include <algorithm>
+#include "base/clock.h"
 
 #include <fmt/format.h>
 
-#include "base/clock.h"
+#include <algorithm>
 
 namespace wherry {
 
 namespace {
 constexpr std::size_t read_budget_bytes = 1 << 20;
 constexpr int batches_a_turn = 2;
-}  // namespace
+} // namespace
 
-Lane::Lane(ByteStream& stream, const LaneConfig& config, const LaneServices& services, std::uint64_t now_ns)
-    : config_(config),
-      counters_(services.counters),
+Lane::Lane(ByteStream& stream, const LaneConfig& config, const LaneServices& services,
+           std::uint64_t now_ns)
+    : config_(config), counters_(services.counters),
       sender_(services.files, services.staging, config.slices_max),
-      receiver_(services.files, services.staging, 1024),
-      stream_(stream),
-      last_moved_ns_(now_ns),
+      receiver_(services.files, services.staging, 1024), stream_(stream), last_moved_ns_(now_ns),
       batch_deadline_ns_(never_ns) {
   ++counters_.lanes_opened;
 }
@@ -27,13 +25,19 @@ Lane::Lane(ByteStream& stream, const LaneConfig& config, const LaneServices& ser
 void Lane::on_event(bool readable, bool writable, bool hangup) {
   readable_ |= readable || hangup;
   writable_ |= writable || hangup;
-  if (hangup) reader_.expect_end();
+  if (hangup) {
+    reader_.expect_end();
+  }
 }
 
 bool Lane::progress_lane(std::uint64_t now_ns) {
-  if (state_ == LinkState::drained) return false;
+  if (state_ == LinkState::drained) {
+    return false;
+  }
   bool moved = false;
-  if (state_ == LinkState::ready) moved |= read_some();
+  if (state_ == LinkState::ready) {
+    moved |= read_some();
+  }
   receiver_.pump();
   hand_out();
   if (state_ == LinkState::ready) {
@@ -41,22 +45,34 @@ bool Lane::progress_lane(std::uint64_t now_ns) {
     moved |= write_some();
     hand_out();
   }
-  if (moved) last_moved_ns_ = now_ns;
-  if (state_ == LinkState::ready) check_deadlines(now_ns);
-  if (state_ == LinkState::closing) settle_close();
+  if (moved) {
+    last_moved_ns_ = now_ns;
+  }
+  if (state_ == LinkState::ready) {
+    check_deadlines(now_ns);
+  }
+  if (state_ == LinkState::closing) {
+    settle_close();
+  }
   return moved;
 }
 
 bool Lane::read_some() {
-  if (!(readable_ || reader_waits_) || !may_read()) return false;
+  if (!(readable_ || reader_waits_) || !may_read()) {
+    return false;
+  }
   const std::uint64_t bytes = reader_.bytes();
   const std::uint64_t frames = reader_.frames();
   const FrameReader::Status status = reader_.progress(stream_, *this, read_budget_bytes);
   counters_.bytes_received += reader_.bytes() - bytes;
   counters_.frames_received += reader_.frames() - frames;
   reader_waits_ = status == FrameReader::Status::waiting;
-  if (status == FrameReader::Status::would_block) readable_ = false;
-  if (status == FrameReader::Status::end) close_lane(reader_.error());
+  if (status == FrameReader::Status::would_block) {
+    readable_ = false;
+  }
+  if (status == FrameReader::Status::end) {
+    close_lane(reader_.error());
+  }
   return reader_.bytes() != bytes || reader_.frames() != frames;
 }
 
@@ -65,11 +81,15 @@ bool Lane::write_some() {
   const std::uint64_t frames = writer_.frames();
   for (int i = 0; i < batches_a_turn && writable_; ++i) {
     if (writer_.idle()) {
-      if (!control_due() && sender_.empty()) break;
+      if (!control_due() && sender_.empty()) {
+        break;
+      }
       writer_.begin();
       build_control(writer_);
       sender_.build(writer_, config_.payload_checksums);
-      if (writer_.idle()) break;
+      if (writer_.idle()) {
+        break;
+      }
     }
     const FrameWriter::Status status = writer_.progress(stream_);
     if (status == FrameWriter::Status::end) {
@@ -78,7 +98,9 @@ bool Lane::write_some() {
       return true;
     }
     sender_.on_sent(writer_);
-    if (status == FrameWriter::Status::would_block) writable_ = false;
+    if (status == FrameWriter::Status::would_block) {
+      writable_ = false;
+    }
   }
   counters_.bytes_sent += writer_.bytes() - bytes;
   counters_.frames_sent += writer_.frames() - frames;
@@ -93,20 +115,28 @@ void Lane::hand_out() {
   }
   // on_item_ended may push new items, but ends none.
   auto& ended = sender_.ended();
-  for (std::size_t i = 0; i < ended.size(); ++i) on_item_ended(ended[i]);
+  for (std::size_t i = 0; i < ended.size(); ++i) {
+    on_item_ended(ended[i]);
+  }
   ended.clear();
 }
 
 void Lane::on_payload_end(bool checksum_ok) {
-  if (!checksum_ok) ++counters_.checksum_errors;
+  if (!checksum_ok) {
+    ++counters_.checksum_errors;
+  }
   receiver_.on_payload_end(checksum_ok);
 }
 
-// Whether time without movement is the peer's doing: it does not take what we send, or stopped inside a
-// frame, or owes an answer. Waiting for our own files is not.
+// Whether time without movement is the peer's doing: it does not take what we send, or stopped
+// inside a frame, or owes an answer. Waiting for our own files is not.
 bool Lane::peer_must_move() const {
-  if (!writer_.idle() && !writable_) return true;
-  if (reader_waits_ || receiver_.storing() > 0 || sender_.waiting_for_files()) return false;
+  if (!writer_.idle() && !writable_) {
+    return true;
+  }
+  if (reader_waits_ || receiver_.storing() > 0 || sender_.waiting_for_files()) {
+    return false;
+  }
   return reader_.mid_frame() || peer_owes();
 }
 
@@ -116,8 +146,9 @@ void Lane::check_deadlines(std::uint64_t now_ns) {
     if (!writer_.idle() && writer_.batches() == deadline_batch_) {
       Error error;
       error.code = ErrorCode::stalled;
-      error.message = fmt::format("cancel_grace of {} ms passed, and the peer had not taken the segment in transit",
-                                  config_.cancel_grace_ns / 1'000'000);
+      error.message = fmt::format(
+          "cancel_grace of {} ms passed, and the peer had not taken the segment in transit",
+          config_.cancel_grace_ns / 1'000'000);
       close_lane(std::move(error));
       return;
     }
@@ -126,7 +157,9 @@ void Lane::check_deadlines(std::uint64_t now_ns) {
     last_moved_ns_ = now_ns;
     return;
   }
-  if (now_ns - last_moved_ns_ < config_.peer_stall_timeout_ns) return;
+  if (now_ns - last_moved_ns_ < config_.peer_stall_timeout_ns) {
+    return;
+  }
   ++counters_.stalls;
   Error error;
   error.code = ErrorCode::stalled;
@@ -136,19 +169,26 @@ void Lane::check_deadlines(std::uint64_t now_ns) {
 }
 
 std::uint64_t Lane::lane_deadline_ns() const {
-  if (state_ != LinkState::ready) return never_ns;
-  const std::uint64_t stall = peer_must_move() ? add_ns(last_moved_ns_, config_.peer_stall_timeout_ns) : never_ns;
+  if (state_ != LinkState::ready) {
+    return never_ns;
+  }
+  const std::uint64_t stall =
+      peer_must_move() ? add_ns(last_moved_ns_, config_.peer_stall_timeout_ns) : never_ns;
   return std::min(stall, batch_deadline_ns_);
 }
 
 void Lane::expect_batch_by(std::uint64_t deadline_ns) {
-  if (writer_.idle() || (batch_deadline_ns_ != never_ns && deadline_batch_ == writer_.batches())) return;
+  if (writer_.idle() || (batch_deadline_ns_ != never_ns && deadline_batch_ == writer_.batches())) {
+    return;
+  }
   batch_deadline_ns_ = deadline_ns;
   deadline_batch_ = writer_.batches();
 }
 
 void Lane::close_lane(Error why) {
-  if (state_ != LinkState::ready) return;
+  if (state_ != LinkState::ready) {
+    return;
+  }
   state_ = LinkState::closing;
   why_ = std::move(why);
   why_.path = config_.name;
@@ -159,9 +199,11 @@ void Lane::close_lane(Error why) {
 
 void Lane::settle_close() {
   hand_out();
-  if (sender_.loading() > 0 || receiver_.storing() > 0 || !receiver_.empty()) return;
+  if (sender_.loading() > 0 || receiver_.storing() > 0 || !receiver_.empty()) {
+    return;
+  }
   state_ = LinkState::drained;
   on_drained();
 }
 
-}  // namespace wherry
+} // namespace wherry

@@ -2,16 +2,16 @@
 // machinery for payload between them; over any byte stream. The shard's leader runs it.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-
 #include "path/path.h"
 #include "path/tcp/frame_reader.h"
 #include "path/tcp/frame_writer.h"
 #include "path/tcp/payload_receiver.h"
 #include "path/tcp/payload_sender.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
 
 namespace wherry {
 
@@ -19,15 +19,15 @@ namespace wherry {
 struct LaneCounters {
   std::uint64_t lanes_opened = 0, lanes_cut = 0;
   std::uint64_t bytes_received = 0, bytes_sent = 0, frames_received = 0, frames_sent = 0;
-  std::uint64_t read_slices = 0, write_slices = 0;          // Ended at a consumer's lane.
-  std::uint64_t reads_served = 0, writes_served = 0;        // Slices and extents at an owner's lane.
-  std::uint64_t operations_refused = 0;                     // By the owner's access check.
+  std::uint64_t read_slices = 0, write_slices = 0;   // Ended at a consumer's lane.
+  std::uint64_t reads_served = 0, writes_served = 0; // Slices and extents at an owner's lane.
+  std::uint64_t operations_refused = 0;              // By the owner's access check.
   std::uint64_t checksum_errors = 0, stalls = 0, cancels = 0;
 };
 
 struct LaneConfig {
-  std::string name;  ///< "tcp lane 1": stands in errors.
-  std::uint32_t slices_max = 1024;  ///< A power of two.
+  std::string name;                ///< "tcp lane 1": stands in errors.
+  std::uint32_t slices_max = 1024; ///< A power of two.
   bool payload_checksums = false;
   std::uint64_t cancel_grace_ns = 100'000'000;
   std::uint64_t peer_stall_timeout_ns = 30'000'000'000;
@@ -41,8 +41,9 @@ struct LaneServices {
 };
 
 class Lane : public FrameSink {
- public:
-  Lane(ByteStream& stream, const LaneConfig& config, const LaneServices& services, std::uint64_t now_ns);
+public:
+  Lane(ByteStream& stream, const LaneConfig& config, const LaneServices& services,
+       std::uint64_t now_ns);
   ~Lane() override = default;
 
   /// The stream may have become readable or writable; `hangup`: it ends behind what it holds.
@@ -50,7 +51,7 @@ class Lane : public FrameSink {
   /// Bytes that came behind the handshake.
   void prepend(std::span<const std::byte> bytes) { reader_.prepend(bytes); }
 
- protected:
+protected:
   bool progress_lane(std::uint64_t now_ns);
   void close_lane(Error why);
   LinkState lane_state() const { return state_; }
@@ -83,7 +84,7 @@ class Lane : public FrameSink {
   /// The batch in transit must be written by then, because something in it was cancelled.
   void expect_batch_by(std::uint64_t deadline_ns);
 
- private:
+private:
   void on_payload_end(bool checksum_ok) override;
   bool read_some();
   bool write_some();
@@ -99,8 +100,8 @@ class Lane : public FrameSink {
   bool writable_ = true;
   bool reader_waits_ = false;
   std::uint64_t last_moved_ns_;
-  std::uint64_t batch_deadline_ns_;  // For the batch of that number; never_ns: none.
+  std::uint64_t batch_deadline_ns_; // For the batch of that number; never_ns: none.
   std::uint64_t deadline_batch_ = 0;
 };
 
-}  // namespace wherry
+} // namespace wherry

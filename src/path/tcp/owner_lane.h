@@ -1,19 +1,20 @@
-// The owner's end of a tcp lane: serves READs and WRITEs of one consumer, checking each one's access.
+// The owner's end of a tcp lane: serves READs and WRITEs of one consumer, checking each one's
+// access.
 #pragma once
+
+#include "path/tcp/lane.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "path/tcp/lane.h"
-
 namespace wherry {
 
 class OwnerLane final : public Lane {
- public:
-  OwnerLane(ByteStream& stream, const LaneConfig& config, const LaneServices& services, OwnerAccess& access,
-            std::uint64_t now_ns);
+public:
+  OwnerLane(ByteStream& stream, const LaneConfig& config, const LaneServices& services,
+            OwnerAccess& access, std::uint64_t now_ns);
 
   bool progress(std::uint64_t now_ns) { return progress_lane(now_ns); }
   void begin_close(Error why) { close_lane(std::move(why)); }
@@ -23,7 +24,7 @@ class OwnerLane final : public Lane {
   /// Whether progress() is to be called when a file transfer ends or a staging buffer comes free.
   bool waits_for_files() const { return lane_waits_for_files(); }
 
- private:
+private:
   // A READ that is being answered.
   struct Served {
     bool used = false;
@@ -34,7 +35,7 @@ class OwnerLane final : public Lane {
 
   Result<Verdict> on_frame(const wire::FrameHeader& header, std::span<const std::byte> descriptors,
                            std::span<PayloadTarget> targets) override;
-  Result<void> on_read(const wire::ReadDescriptor& read);
+  void on_read(const wire::ReadDescriptor& read);
   Result<Verdict> on_write(std::span<const std::byte> descriptors, std::size_t count,
                            std::span<PayloadTarget> targets);
   void on_cancel(std::uint64_t slice);
@@ -51,8 +52,8 @@ class OwnerLane final : public Lane {
   std::vector<Served> served_;
   std::vector<std::uint32_t> free_;
   Ring<wire::ResultDescriptor> results_;
-  bool answer_now_ = false;  ///< Some result ends a slice.
+  bool answer_now_ = false; ///< Some result ends a slice.
   std::vector<OwnerAccess::Grant> grants_;
 };
 
-}  // namespace wherry
+} // namespace wherry

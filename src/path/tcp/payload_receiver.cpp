@@ -12,29 +12,39 @@ PayloadReceiver::PayloadReceiver(FileIo& files, StagingPool& staging, std::size_
 PayloadReceiver::~PayloadReceiver() {
   WHERRY_ASSERT(storing_ == 0);
   for (Staged& staged : staged_) {
-    if (staged.buffer != nullptr) staging_.give(staged.buffer, Staging::storing);
+    if (staged.buffer != nullptr) {
+      staging_.give(staged.buffer, Staging::storing);
+    }
   }
 }
 
 bool PayloadReceiver::prepare(std::size_t extents, bool any_file) {
   WHERRY_ASSERT(landing_ == 0);
   current_ = 0;
-  if (arrivals_.room() < extents) return false;
-  if (!any_file) return true;
+  if (arrivals_.room() < extents) {
+    return false;
+  }
+  if (!any_file) {
+    return true;
+  }
   for (std::size_t i = 0; i < staged_max; ++i) {
-    if (staged_[i].buffer != nullptr) continue;
+    if (staged_[i].buffer != nullptr) {
+      continue;
+    }
     staged_[i].buffer = staging_.take(Staging::storing);
-    if (staged_[i].buffer == nullptr) return false;
+    if (staged_[i].buffer == nullptr) {
+      return false;
+    }
     staged_[i].used = 0;
-    staged_[i].references = 1;  // The landing segment's own.
+    staged_[i].references = 1; // The landing segment's own.
     current_ = i + 1;
     return true;
   }
   return false;
 }
 
-PayloadReceiver::Arrival& PayloadReceiver::land(const wire::PayloadExtent& extent, const LocalBytes* local,
-                                                PayloadTarget& target) {
+PayloadReceiver::Arrival& PayloadReceiver::land(const wire::PayloadExtent& extent,
+                                                const LocalBytes* local, PayloadTarget& target) {
   Arrival& arrival = arrivals_.push();
   arrival.slice = extent.slice;
   arrival.length_bytes = extent.length_bytes;
@@ -91,7 +101,9 @@ void PayloadReceiver::on_payload_end(bool checksum_ok) {
 void PayloadReceiver::pump() {
   for (std::size_t i = 0; to_store_ > 0 && i < arrivals_.size(); ++i) {
     Arrival& arrival = arrivals_[i];
-    if (arrival.state != Arrival::State::to_store) continue;
+    if (arrival.state != Arrival::State::to_store) {
+      continue;
+    }
     arrival.transfer = FileTransfer{};
     arrival.transfer.owner = this;
     arrival.transfer.file = arrival.local.file;
@@ -99,7 +111,9 @@ void PayloadReceiver::pump() {
     arrival.transfer.bytes = arrival.staged_at;
     arrival.transfer.length_bytes = arrival.length_bytes;
     arrival.transfer.write = true;
-    if (!files_.start(arrival.transfer)) return;
+    if (!files_.start(arrival.transfer)) {
+      return;
+    }
     arrival.state = Arrival::State::storing;
     --to_store_;
     ++storing_;
@@ -109,9 +123,13 @@ void PayloadReceiver::pump() {
 void PayloadReceiver::on_transfer(FileTransfer& transfer) {
   for (std::size_t i = 0; i < arrivals_.size(); ++i) {
     Arrival& arrival = arrivals_[i];
-    if (&arrival.transfer != &transfer || arrival.state != Arrival::State::storing) continue;
+    if (&arrival.transfer != &transfer || arrival.state != Arrival::State::storing) {
+      continue;
+    }
     --storing_;
-    if (transfer.error) arrival.error = std::shared_ptr<const Error>(std::move(transfer.error));
+    if (transfer.error) {
+      arrival.error = std::shared_ptr<const Error>(std::move(transfer.error));
+    }
     settle(arrival);
     return;
   }
@@ -124,10 +142,14 @@ void PayloadReceiver::settle(Arrival& arrival) {
 }
 
 void PayloadReceiver::unstage(Arrival& arrival) {
-  if (arrival.staged == 0) return;
+  if (arrival.staged == 0) {
+    return;
+  }
   Staged& staged = staged_[arrival.staged - 1];
   arrival.staged = 0;
-  if (--staged.references > 0) return;
+  if (--staged.references > 0) {
+    return;
+  }
   staging_.give(staged.buffer, Staging::storing);
   staged.buffer = nullptr;
 }
@@ -136,10 +158,14 @@ void PayloadReceiver::drop(std::uint64_t slice, FrameReader& reader) {
   const std::size_t first_landing = arrivals_.size() - landing_;
   for (std::size_t i = 0; i < arrivals_.size(); ++i) {
     Arrival& arrival = arrivals_[i];
-    if (arrival.slice != slice) continue;
+    if (arrival.slice != slice) {
+      continue;
+    }
     if (arrival.state == Arrival::State::landing) {
       arrival.dropped = true;
-      if (arrival.local.memory != nullptr) reader.discard(i - first_landing);
+      if (arrival.local.memory != nullptr) {
+        reader.discard(i - first_landing);
+      }
     } else if (arrival.state == Arrival::State::to_store) {
       arrival.dropped = true;
       --to_store_;
@@ -152,36 +178,50 @@ void PayloadReceiver::abandon() {
   const std::size_t first = arrivals_.size() - landing_;
   for (std::size_t i = 0; i < arrivals_.size(); ++i) {
     Arrival& arrival = arrivals_[i];
-    if (i < first && arrival.state != Arrival::State::to_store) continue;
-    if (arrival.state == Arrival::State::to_store) --to_store_;
+    if (i < first && arrival.state != Arrival::State::to_store) {
+      continue;
+    }
+    if (arrival.state == Arrival::State::to_store) {
+      --to_store_;
+    }
     arrival.dropped = true;
     settle(arrival);
   }
   landing_ = 0;
-  if (current_ == 0) return;
+  if (current_ == 0) {
+    return;
+  }
   Staged& staged = staged_[current_ - 1];
   current_ = 0;
-  if (--staged.references > 0) return;
+  if (--staged.references > 0) {
+    return;
+  }
   staging_.give(staged.buffer, Staging::storing);
   staged.buffer = nullptr;
 }
 
 bool PayloadReceiver::storing(std::uint64_t slice) const {
   for (std::size_t i = 0; i < arrivals_.size(); ++i) {
-    if (arrivals_[i].slice == slice && arrivals_[i].state == Arrival::State::storing) return true;
+    if (arrivals_[i].slice == slice && arrivals_[i].state == Arrival::State::storing) {
+      return true;
+    }
   }
   return false;
 }
 
 bool PayloadReceiver::has(std::uint64_t slice, std::size_t skip) const {
   for (std::size_t i = skip; i < arrivals_.size(); ++i) {
-    if (arrivals_[i].slice == slice) return true;
+    if (arrivals_[i].slice == slice) {
+      return true;
+    }
   }
   return false;
 }
 
 PayloadReceiver::Arrival* PayloadReceiver::front() {
-  if (arrivals_.empty() || arrivals_.front().state != Arrival::State::done) return nullptr;
+  if (arrivals_.empty() || arrivals_.front().state != Arrival::State::done) {
+    return nullptr;
+  }
   return &arrivals_.front();
 }
 
@@ -190,4 +230,4 @@ void PayloadReceiver::pop() {
   arrivals_.pop();
 }
 
-}  // namespace wherry
+} // namespace wherry

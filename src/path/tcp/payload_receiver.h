@@ -1,13 +1,7 @@
-// Brings the extents of payload segments to where they belong, and tells of their ends in the order in
-// which they came: for a consumer the answers to READs, for an owner its peers' WRITEs. Bytes for memory
-// are read in place; bytes for files go through one staging buffer a segment.
+// Brings the extents of payload segments to where they belong, and tells of their ends in the order
+// in which they came: for a consumer the answers to READs, for an owner its peers' WRITEs. Bytes
+// for memory are read in place; bytes for files go through one staging buffer a segment.
 #pragma once
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
 
 #include "path/file_io.h"
 #include "path/path.h"
@@ -15,28 +9,34 @@
 #include "path/staging_pool.h"
 #include "path/tcp/frame_reader.h"
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
 namespace wherry {
 
 class PayloadReceiver final : public FileTransferOwner {
- public:
+public:
   /// An extent on its way, or ended.
   struct Arrival {
     std::uint64_t slice = 0;
     std::uint32_t length_bytes = 0;
     bool last = false;
-    std::uint32_t tag = 0;      ///< The lane's own name for its slice.
-    std::uint64_t lease = 0;    ///< Of an owner; 0 if none.
-    ErrorCode refused{};        ///< Not touched: dropped, for this reason (0: not refused).
-    bool dropped = false;       ///< Nobody wants it any more.
-    bool corrupt = false;       ///< Its segment's checksum did not match.
-    std::shared_ptr<const Error> error;  ///< Storing failed.
+    std::uint32_t tag = 0;              ///< The lane's own name for its slice.
+    std::uint64_t lease = 0;            ///< Of an owner; 0 if none.
+    ErrorCode refused{};                ///< Not touched: dropped, for this reason (0: not refused).
+    bool dropped = false;               ///< Nobody wants it any more.
+    bool corrupt = false;               ///< Its segment's checksum did not match.
+    std::shared_ptr<const Error> error; ///< Storing failed.
     LocalBytes local;
 
-   private:
+  private:
     friend class PayloadReceiver;
     enum class State : std::uint8_t { landing, to_store, storing, done };
     State state = State::landing;
-    std::size_t staged = 0;  // Index + 1 of its staged segment.
+    std::size_t staged = 0; // Index + 1 of its staged segment.
     std::byte* staged_at = nullptr;
     FileTransfer transfer;
   };
@@ -69,7 +69,7 @@ class PayloadReceiver final : public FileTransferOwner {
   bool empty() const { return arrivals_.empty(); }
   void on_transfer(FileTransfer& transfer) override;
 
- private:
+private:
   struct Staged {
     std::byte* buffer = nullptr;
     std::size_t used = 0;
@@ -83,11 +83,11 @@ class PayloadReceiver final : public FileTransferOwner {
   FileIo& files_;
   StagingPool& staging_;
   Ring<Arrival> arrivals_;
-  std::size_t landing_ = 0;   // Extents at the end of arrivals_ whose payload is on its way.
+  std::size_t landing_ = 0; // Extents at the end of arrivals_ whose payload is on its way.
   std::size_t to_store_ = 0;
   std::size_t storing_ = 0;
   std::array<Staged, staged_max> staged_;
-  std::size_t current_ = 0;  // Index + 1 of the landing segment's.
+  std::size_t current_ = 0; // Index + 1 of the landing segment's.
 };
 
-}  // namespace wherry
+} // namespace wherry

@@ -1,13 +1,13 @@
 #include "path/tcp/payload_sender.h"
 
-#include <algorithm>
-
 #include "base/assert.h"
+
+#include <algorithm>
 
 namespace wherry {
 
 namespace {
-constexpr std::size_t loads_max = 16;  // Staging buffers a lane may hold for sending.
+constexpr std::size_t loads_max = 16; // Staging buffers a lane may hold for sending.
 }
 
 PayloadSender::PayloadSender(FileIo& files, StagingPool& staging, std::size_t items_max)
@@ -22,7 +22,9 @@ PayloadSender::PayloadSender(FileIo& files, StagingPool& staging, std::size_t it
 PayloadSender::~PayloadSender() {
   WHERRY_ASSERT(loading_ == 0);
   while (!loads_.empty()) {
-    if (loads_.front().buffer != nullptr) staging_.give(loads_.front().buffer, Staging::loading);
+    if (loads_.front().buffer != nullptr) {
+      staging_.give(loads_.front().buffer, Staging::loading);
+    }
     loads_.pop();
   }
 }
@@ -33,18 +35,24 @@ void PayloadSender::push(const Item& item) {
   progress.item = item;
 }
 
-// -- loading files ---------------------------------------------------------------------------------
+// -- loading files
+// ---------------------------------------------------------------------------------
 
 void PayloadSender::load_ahead() {
   while (load_cursor_ < first_position_ + items_.size()) {
     Progress& progress = at(load_cursor_);
-    if (progress.item.local.file == nullptr || progress.stopped || progress.loaded == progress.item.length_bytes) {
+    if (progress.item.local.file == nullptr || progress.stopped ||
+        progress.loaded == progress.item.length_bytes) {
       ++load_cursor_;
       continue;
     }
-    if (loads_.room() == 0) return;
+    if (loads_.room() == 0) {
+      return;
+    }
     std::byte* buffer = staging_.take(Staging::loading);
-    if (buffer == nullptr) return;
+    if (buffer == nullptr) {
+      return;
+    }
     Load& load = loads_.push();
     load.position = load_cursor_;
     load.buffer = buffer;
@@ -56,7 +64,8 @@ void PayloadSender::load_ahead() {
     load.transfer.file = progress.item.local.file;
     load.transfer.offset = progress.item.local.offset + progress.loaded;
     load.transfer.bytes = buffer;
-    load.transfer.length_bytes = std::min(progress.item.length_bytes - progress.loaded, wire::segment_bytes_max);
+    load.transfer.length_bytes =
+        std::min(progress.item.length_bytes - progress.loaded, wire::segment_bytes_max);
     if (!files_.start(load.transfer)) {
       // The worker is full; what is there of this load is taken back.
       staging_.give(buffer, Staging::loading);
@@ -75,7 +84,9 @@ void PayloadSender::load_ahead() {
 void PayloadSender::on_transfer(FileTransfer& transfer) {
   for (std::size_t i = 0; i < loads_.size(); ++i) {
     Load& load = loads_[i];
-    if (&load.transfer != &transfer) continue;
+    if (&load.transfer != &transfer) {
+      continue;
+    }
     load.in_flight = false;
     --loading_;
     Progress& progress = at(load.position);
@@ -83,7 +94,9 @@ void PayloadSender::on_transfer(FileTransfer& transfer) {
       progress.error = std::shared_ptr<const Error>(std::move(transfer.error));
       progress.stopped = true;
     }
-    if (progress.stopped) drop_loads_of(load.position);
+    if (progress.stopped) {
+      drop_loads_of(load.position);
+    }
     end_if_over(progress);
     pop_loads();
     pop_ended();
@@ -94,7 +107,9 @@ void PayloadSender::on_transfer(FileTransfer& transfer) {
 
 // Gives up a load that will not be sent; its item is not ended by this alone.
 void PayloadSender::drop_load(Load& load) {
-  if (load.in_flight || load.committed || load.dropped) return;
+  if (load.in_flight || load.committed || load.dropped) {
+    return;
+  }
   staging_.give(load.buffer, Staging::loading);
   load.buffer = nullptr;
   load.dropped = true;
@@ -103,22 +118,29 @@ void PayloadSender::drop_load(Load& load) {
 
 void PayloadSender::drop_loads_of(std::uint64_t position) {
   for (std::size_t k = 0; k < loads_.size(); ++k) {
-    if (loads_[k].position == position) drop_load(loads_[k]);
+    if (loads_[k].position == position) {
+      drop_load(loads_[k]);
+    }
   }
 }
 
 void PayloadSender::pop_loads() {
-  while (!loads_.empty() && loads_.front().dropped) loads_.pop();
+  while (!loads_.empty() && loads_.front().dropped) {
+    loads_.pop();
+  }
 }
 
 PayloadSender::Load* PayloadSender::next_load() {
   for (std::size_t i = 0; i < loads_.size(); ++i) {
-    if (!loads_[i].committed && !loads_[i].dropped) return &loads_[i];
+    if (!loads_[i].committed && !loads_[i].dropped) {
+      return &loads_[i];
+    }
   }
   return nullptr;
 }
 
-// -- segments --------------------------------------------------------------------------------------
+// -- segments
+// --------------------------------------------------------------------------------------
 
 void PayloadSender::build(FrameWriter& writer, bool checksum) {
   // The writer's batch is new, or holds only control frames.
@@ -131,7 +153,9 @@ void PayloadSender::build(FrameWriter& writer, bool checksum) {
     std::uint32_t room = wire::segment_bytes_max;
     while (room > 0 && extents_.size() < wire::frame_descriptors_max && add_part(room, payload_)) {
     }
-    if (extents_.empty()) return;
+    if (extents_.empty()) {
+      return;
+    }
     const bool appended = writer.segment(extents_, payload_, checksum);
     WHERRY_ASSERT(appended);
     segment_ends_.push_back(parts_.size());
@@ -154,8 +178,12 @@ bool PayloadSender::add_part(std::uint32_t& room, std::vector<iovec>& payload) {
       bytes = std::min(room, item.length_bytes - progress.committed);
     } else {
       Load* load = next_load();
-      if (load == nullptr || load->position != cursor_ || load->in_flight) return false;
-      if (load->transfer.length_bytes > room) return false;
+      if (load == nullptr || load->position != cursor_ || load->in_flight) {
+        return false;
+      }
+      if (load->transfer.length_bytes > room) {
+        return false;
+      }
       from = load->buffer;
       bytes = load->transfer.length_bytes;
       load->committed = true;
@@ -180,7 +208,9 @@ void PayloadSender::on_sent(const FrameWriter& writer) {
       if (parts_[i].loaded) {
         // Loads are committed and sent in order: this is the first that is committed.
         for (std::size_t k = 0; k < loads_.size(); ++k) {
-          if (!loads_[k].committed || loads_[k].dropped) continue;
+          if (!loads_[k].committed || loads_[k].dropped) {
+            continue;
+          }
           WHERRY_ASSERT(loads_[k].position == parts_[i].position);
           loads_[k].committed = false;
           drop_load(loads_[k]);
@@ -200,14 +230,19 @@ void PayloadSender::take_back(FrameWriter& writer) {
   on_sent(writer);
   const std::size_t remaining = writer.unsend();
   while (segment_ends_.size() > remaining) {
-    const std::size_t begin = segment_ends_.size() == 1 ? 0 : segment_ends_[segment_ends_.size() - 2];
+    const std::size_t begin =
+        segment_ends_.size() == 1 ? 0 : segment_ends_[segment_ends_.size() - 2];
     for (std::size_t i = parts_.size(); i-- > begin;) {
       Progress& progress = at(parts_[i].position);
       progress.committed -= parts_[i].bytes;
       cursor_ = std::min(cursor_, parts_[i].position);
-      if (!parts_[i].loaded) continue;
+      if (!parts_[i].loaded) {
+        continue;
+      }
       for (std::size_t k = loads_.size(); k-- > 0;) {
-        if (!loads_[k].committed || loads_[k].dropped) continue;
+        if (!loads_[k].committed || loads_[k].dropped) {
+          continue;
+        }
         loads_[k].committed = false;
         break;
       }
@@ -220,8 +255,12 @@ void PayloadSender::take_back(FrameWriter& writer) {
 bool PayloadSender::stop(std::uint32_t tag, FrameWriter& writer) {
   for (std::size_t i = 0; i < items_.size(); ++i) {
     Progress& progress = items_[i];
-    if (progress.item.tag != tag || progress.ended) continue;
-    if (progress.stopped) return true;
+    if (progress.item.tag != tag || progress.ended) {
+      continue;
+    }
+    if (progress.stopped) {
+      return true;
+    }
     take_back(writer);
     progress.stopped = true;
     drop_loads_of(first_position_ + i);
@@ -243,19 +282,27 @@ void PayloadSender::stop_all(FrameWriter& writer) {
   segment_ends_.clear();
   segments_accounted_ = 0;
   for (std::size_t k = 0; k < loads_.size(); ++k) {
-    if (!loads_[k].dropped) loads_[k].committed = false;
+    if (!loads_[k].dropped) {
+      loads_[k].committed = false;
+    }
     drop_load(loads_[k]);
   }
   pop_loads();
-  for (std::size_t i = 0; i < items_.size(); ++i) end_if_over(items_[i]);
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    end_if_over(items_[i]);
+  }
   pop_ended();
 }
 
 void PayloadSender::end_if_over(Progress& progress) {
-  if (progress.ended) return;
+  if (progress.ended) {
+    return;
+  }
   const bool whole = progress.sent == progress.item.length_bytes;
   const bool over = whole || (progress.stopped && progress.sent == progress.committed);
-  if (!over || progress.loads > 0) return;
+  if (!over || progress.loads > 0) {
+    return;
+  }
   progress.ended = true;
   ended_.push_back({progress.item.tag, progress.sent, !whole, whole ? nullptr : progress.error});
 }
@@ -270,4 +317,4 @@ void PayloadSender::pop_ended() {
   load_cursor_ = std::max(load_cursor_, first_position_);
 }
 
-}  // namespace wherry
+} // namespace wherry

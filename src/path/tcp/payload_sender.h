@@ -1,12 +1,7 @@
 // Turns slices into payload segments: for a consumer its WRITEs, for an owner the answers to READs.
-// Bytes of memory are sent from where they are; bytes of files are loaded ahead into staging buffers.
+// Bytes of memory are sent from where they are; bytes of files are loaded ahead into staging
+// buffers.
 #pragma once
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "path/file_io.h"
 #include "path/path.h"
@@ -14,30 +9,37 @@
 #include "path/staging_pool.h"
 #include "path/tcp/frame_writer.h"
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
 namespace wherry {
 
 class PayloadSender final : public FileTransferOwner {
- public:
+public:
   struct Item {
-    std::uint64_t slice = 0;   ///< Its name on the wire.
-    std::uint64_t range = 0;   ///< As the extents say it.
-    std::uint64_t offset = 0;  ///< Of its first byte, as the extents say it.
+    std::uint64_t slice = 0;  ///< Its name on the wire.
+    std::uint64_t range = 0;  ///< As the extents say it.
+    std::uint64_t offset = 0; ///< Of its first byte, as the extents say it.
     LocalBytes local;
     std::uint32_t length_bytes = 0;
-    std::uint32_t tag = 0;  ///< The lane's own name for it.
+    std::uint32_t tag = 0; ///< The lane's own name for it.
   };
   /// An item that is over: all sent, or stopped; its local bytes are not touched any more.
   struct Ended {
     std::uint32_t tag = 0;
     std::uint32_t sent_bytes = 0;
     bool stopped = false;
-    std::shared_ptr<const Error> error;  ///< Loading failed.
+    std::shared_ptr<const Error> error; ///< Loading failed.
   };
 
   PayloadSender(FileIo& files, StagingPool& staging, std::size_t items_max);
   ~PayloadSender() override;
 
-  bool has_room() const { return items_.room() > 0; }
+  bool has_room() const { return room() > 0; }
+  std::size_t room() const { return items_.room(); }
   void push(const Item& item);
   /// No further byte of the item goes out, but for the segment in transit. Ended follows.
   bool stop(std::uint32_t tag, FrameWriter& writer);
@@ -56,15 +58,17 @@ class PayloadSender final : public FileTransferOwner {
   bool empty() const { return items_.empty(); }
   std::size_t loading() const { return loading_; }
   /// Whether FileIo has something of it, or would have it if there were room.
-  bool waiting_for_files() const { return loading_ > 0 || load_cursor_ < first_position_ + items_.size(); }
+  bool waiting_for_files() const {
+    return loading_ > 0 || load_cursor_ < first_position_ + items_.size();
+  }
 
- private:
+private:
   struct Progress {
     Item item;
-    std::uint32_t committed = 0;  // In a batch, or sent.
+    std::uint32_t committed = 0; // In a batch, or sent.
     std::uint32_t sent = 0;
-    std::uint32_t loaded = 0;     // For which loads were started.
-    std::uint32_t loads = 0;      // Not yet sent or dropped.
+    std::uint32_t loaded = 0; // For which loads were started.
+    std::uint32_t loads = 0;  // Not yet sent or dropped.
     bool stopped = false;
     bool ended = false;
     std::shared_ptr<const Error> error;
@@ -84,7 +88,9 @@ class PayloadSender final : public FileTransferOwner {
     bool loaded = false;
   };
 
-  Progress& at(std::uint64_t position) { return items_[static_cast<std::size_t>(position - first_position_)]; }
+  Progress& at(std::uint64_t position) {
+    return items_[static_cast<std::size_t>(position - first_position_)];
+  }
   bool add_part(std::uint32_t& room, std::vector<iovec>& payload);
   Load* next_load();
   void take_back(FrameWriter& writer);
@@ -97,17 +103,17 @@ class PayloadSender final : public FileTransferOwner {
   FileIo& files_;
   StagingPool& staging_;
   Ring<Progress> items_;
-  std::uint64_t first_position_ = 0;  // Of items_.front().
-  std::uint64_t cursor_ = 0;          // The next to commit from,
-  std::uint64_t load_cursor_ = 0;     // and to load.
+  std::uint64_t first_position_ = 0; // Of items_.front().
+  std::uint64_t cursor_ = 0;         // The next to commit from,
+  std::uint64_t load_cursor_ = 0;    // and to load.
   Ring<Load> loads_;
   std::size_t loading_ = 0;
-  std::vector<Part> parts_;                 // Of the batch, in order,
-  std::vector<std::size_t> segment_ends_;   // and where each segment's end.
+  std::vector<Part> parts_;               // Of the batch, in order,
+  std::vector<std::size_t> segment_ends_; // and where each segment's end.
   std::size_t segments_accounted_ = 0;
   std::vector<wire::PayloadExtent> extents_;
   std::vector<iovec> payload_;
   std::vector<Ended> ended_;
 };
 
-}  // namespace wherry
+} // namespace wherry

@@ -392,6 +392,7 @@ TEST(RangeTableThreads, R18_leases_of_many_threads_and_one_retirement) {
     const std::uint64_t id = table.add(std::move(spec)).value();
 
     std::vector<std::jthread> threads;
+    threads.reserve(4);
     for (int i = 0; i < 2; ++i) {
       threads.emplace_back([&, i] {
         while (true) {
@@ -427,16 +428,17 @@ TEST(RangeTableThreads, R13_charges_of_many_threads_are_exact) {
   RangeTable table(limits(4, 400));
   std::atomic<std::uint64_t> granted = 0, refused = 0;
   std::vector<std::jthread> threads;
-  for (int i = 0; i < 3; ++i) {
+  threads.reserve(3);
+  for (std::uint64_t i = 0; i < 3; ++i) {
     threads.emplace_back([&, i] {
-      for (int k = 0; k < 500; ++k) {
-        const auto id = table.add(host(static_cast<std::uint64_t>(100 + i)));
+      for (std::uint64_t k = 0; k < 500; ++k) {
+        const auto id = table.add(host(100 + i));
         if (!id) {
           ++refused;
           continue;
         }
         ++granted;
-        EXPECT_TRUE(table.set_budget(4, 400 + static_cast<std::uint64_t>(k % 2)));
+        EXPECT_TRUE(table.set_budget(4, 400 + k % 2));
         EXPECT_TRUE(table.begin_retire(*id));
         table.revoke(*id);
         EXPECT_TRUE(table.try_erase(*id));

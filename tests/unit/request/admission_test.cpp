@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
 #include <map>
 #include <new>
 #include <set>
@@ -20,8 +21,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr auto R = OperationKind::read;
-constexpr auto W = OperationKind::write;
+constexpr auto rd = OperationKind::read;
+constexpr auto wr = OperationKind::write;
 
 std::array<std::byte, 4096> memory;
 
@@ -65,6 +66,15 @@ protected:
     return table_.add(std::move(spec)).value();
   }
 
+  /// A READ of one byte into each of `count` ranges that are made for it.
+  std::vector<Operation> batch_over_new_ranges(std::size_t count) {
+    std::vector<Operation> batch(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      batch[i] = {rd, add(100, true), 0, readable, i % 1000, 1};
+    }
+    return batch;
+  }
+
   static Limits limits() {
     Limits limits;
     limits.requests = 2;
@@ -93,70 +103,49 @@ using AdmissionDeathTest = AdmissionTest;
 
 TEST_F(AdmissionTest, R27_every_refusal_names_operation_and_field_and_changes_nothing) {
   constexpr std::uint64_t max = UINT64_MAX;
+  constexpr auto bad = ErrorCode::invalid_argument;
+  constexpr auto neither =
+      std::bit_cast<OperationKind>(std::uint8_t{7}); // As from another language.
   const struct {
-    const char* name;
+    const char* name = "";
     Operation operation;
-    ErrorCode code;
-    const char* field;
+    ErrorCode code{};
+    const char* field = "";
   } rows[] = {
-      {"no such local range",
-       {R, 0, 0, readable, 0, 1},
-       ErrorCode::invalid_argument,
-       "local_range"},
-      {"a retiring range",
-       {R, retiring_, 0, readable, 0, 1},
-       ErrorCode::invalid_argument,
-       "local_range"},
-      {"READ into a read-only range",
-       {R, read_only_, 0, readable, 0, 1},
-       ErrorCode::invalid_argument,
-       "not writable"},
-      {"one byte too far",
-       {R, local_, 100, readable, 0, 1},
-       ErrorCode::invalid_argument,
-       "local_offset"},
-      {"one byte too long",
-       {R, local_, 0, readable, 0, 101},
-       ErrorCode::invalid_argument,
-       "local_offset"},
-      {"zero bytes beyond the end",
-       {R, local_, 101, readable, 0, 0},
-       ErrorCode::invalid_argument,
-       "local_offset"},
-      {"a local sum that wraps",
-       {R, local_, 50, readable, 0, max},
-       ErrorCode::invalid_argument,
-       "local_offset"},
-      {"a local offset that wraps",
-       {R, local_, max, readable, 0, 2},
-       ErrorCode::invalid_argument,
-       "local_offset"},
-      {"no such remote range", {R, local_, 0, unknown, 0, 1}, ErrorCode::not_found, "remote_range"},
+      {"no such local range", {rd, 0, 0, readable, 0, 1}, bad, "local_range"},
+      {"a retiring range", {rd, retiring_, 0, readable, 0, 1}, bad, "local_range"},
+      {"READ into a read-only range", {rd, read_only_, 0, readable, 0, 1}, bad, "not writable"},
+      {"one byte too far", {rd, local_, 100, readable, 0, 1}, bad, "local_offset"},
+      {"one byte too long", {rd, local_, 0, readable, 0, 101}, bad, "local_offset"},
+      {"zero bytes beyond the end", {rd, local_, 101, readable, 0, 0}, bad, "local_offset"},
+      {"a local sum that wraps", {rd, local_, 50, readable, 0, max}, bad, "local_offset"},
+      {"a local offset that wraps", {rd, local_, max, readable, 0, 2}, bad, "local_offset"},
+      {"no such remote range",
+       {rd, local_, 0, unknown, 0, 1},
+       ErrorCode::not_found,
+       "remote_range"},
       {"a withdrawn remote range",
-       {W, local_, 0, withdrawn, 0, 1},
+       {wr, local_, 0, withdrawn, 0, 1},
        ErrorCode::range_withdrawn,
        "remote_range"},
       {"WRITE to what may be read",
-       {W, local_, 0, readable, 0, 1},
+       {wr, local_, 0, readable, 0, 1},
        ErrorCode::access_denied,
        "remote_read, which allows no WRITE"},
       {"one remote byte too far",
-       {R, local_, 0, readable, 1000, 1},
+       {rd, local_, 0, readable, 1000, 1},
        ErrorCode::out_of_range,
        "remote_offset"},
       {"a remote offset that wraps",
-       {R, local_, 0, readable, max, 2},
+       {rd, local_, 0, readable, max, 2},
        ErrorCode::out_of_range,
        "remote_offset"},
-      {"neither READ nor WRITE",
-       {static_cast<OperationKind>(7), local_, 0, readable, 0, 1},
-       ErrorCode::invalid_argument,
-       "kind"},
+      {"neither READ nor WRITE", {neither, local_, 0, readable, 0, 1}, bad, "kind"},
   };
   const State before = state();
   for (const auto& row : rows) {
     SCOPED_TRACE(row.name);
-    const Operation good = {W, read_only_, 0, writable, 0, 100};
+    const Operation good = {wr, read_only_, 0, writable, 0, 100};
     const std::vector<Operation> batch = {good, good, row.operation, good};
     const auto refused = admit_batch(batch);
     ASSERT_FALSE(refused);
@@ -170,14 +159,14 @@ TEST_F(AdmissionTest, R27_every_refusal_names_operation_and_field_and_changes_no
 
 TEST_F(AdmissionTest, R27_edges_that_are_admitted) {
   const struct {
-    const char* name;
+    const char* name = "";
     Operation operation;
   } rows[] = {
-      {"the whole local range", {R, local_, 0, readable, 0, 100}},
-      {"the last byte of both", {R, local_, 99, readable, 999, 1}},
-      {"zero bytes at both ends", {R, local_, 100, readable, 1000, 0}},
-      {"READ of what may be written", {R, local_, 0, writable, 0, 1}},
-      {"WRITE from a read-only range", {W, read_only_, 0, writable, 0, 1}},
+      {"the whole local range", {rd, local_, 0, readable, 0, 100}},
+      {"the last byte of both", {rd, local_, 99, readable, 999, 1}},
+      {"zero bytes at both ends", {rd, local_, 100, readable, 1000, 0}},
+      {"READ of what may be written", {rd, local_, 0, writable, 0, 1}},
+      {"WRITE from a read-only range", {wr, read_only_, 0, writable, 0, 1}},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.name);
@@ -190,8 +179,8 @@ TEST_F(AdmissionTest, R27_edges_that_are_admitted) {
 
 TEST_F(AdmissionTest,
        R27_a_range_used_first_for_writing_out_and_then_for_reading_in_is_asked_again) {
-  const std::vector<Operation> batch = {{W, read_only_, 0, writable, 0, 1},
-                                        {R, read_only_, 0, readable, 0, 1}};
+  const std::vector<Operation> batch = {{wr, read_only_, 0, writable, 0, 1},
+                                        {rd, read_only_, 0, readable, 0, 1}};
   const auto refused = admit_batch(batch);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("operation 1: local_range"));
@@ -208,7 +197,7 @@ TEST_F(AdmissionTest, R27_the_bytes_of_a_batch_do_not_wrap_around) {
   RangeTable table(wide);
   const std::uint64_t range = table.add(std::move(spec)).value();
   remote_.ranges[9] = {huge, Visibility::remote_read, false};
-  const std::vector<Operation> batch(2, {R, range, 0, 9, 0, huge});
+  const std::vector<Operation> batch(2, {rd, range, 0, 9, 0, huge});
   ASSERT_TRUE(admit({batch.data(), 1}, table, remote_, budgets_, admitted_));
   release(admitted_, table, budgets_);
   const auto refused = admit(batch, table, remote_, budgets_, admitted_);
@@ -219,7 +208,7 @@ TEST_F(AdmissionTest, R27_the_bytes_of_a_batch_do_not_wrap_around) {
 }
 
 TEST_F(AdmissionTest, R27_a_batch_of_more_operations_than_can_be_numbered_is_refused_unread) {
-  const Operation one = {R, local_, 0, readable, 0, 1};
+  const Operation one = {rd, local_, 0, readable, 0, 1};
   const auto refused = admit_batch({&one, std::size_t{UINT32_MAX} + 1});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
@@ -229,7 +218,7 @@ TEST_F(AdmissionTest, R27_a_batch_of_more_operations_than_can_be_numbered_is_ref
 // --- Budgets ----------------------------------------------------------------------------------
 
 TEST_F(AdmissionTest, R27_a_request_over_budget_is_refused_at_once_and_names_the_budget) {
-  const Operation one = {R, local_, 0, readable, 0, 1};
+  const Operation one = {rd, local_, 0, readable, 0, 1};
   Admitted others[2];
   for (Admitted& other : others) {
     ASSERT_TRUE(admit({&one, 1}, table_, remote_, budgets_, other));
@@ -249,7 +238,7 @@ TEST_F(AdmissionTest, R27_a_request_over_budget_is_refused_at_once_and_names_the
 
 TEST_F(AdmissionTest, R27_operations_over_budget_give_the_request_back_too) {
   ASSERT_TRUE(budgets_.operations.set_limit(3));
-  const std::vector<Operation> batch(4, {R, local_, 0, readable, 0, 1});
+  const std::vector<Operation> batch(4, {rd, local_, 0, readable, 0, 1});
   const auto refused = admit_batch(batch);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
@@ -262,7 +251,7 @@ TEST_F(AdmissionTest, R27_operations_over_budget_give_the_request_back_too) {
 
 TEST_F(AdmissionTest, R27_a_wrong_batch_is_told_so_even_when_it_is_over_budget) {
   ASSERT_TRUE(budgets_.operations.set_limit(0));
-  const Operation wrong = {R, local_, 101, readable, 0, 0};
+  const Operation wrong = {rd, local_, 101, readable, 0, 0};
   EXPECT_EQ(admit_batch({&wrong, 1}).error().code, ErrorCode::invalid_argument);
 }
 
@@ -276,10 +265,7 @@ TEST_F(AdmissionTest, R35_an_empty_batch_is_a_request) {
 // --- The n-th thing fails ---------------------------------------------------------------------
 
 TEST_F(AdmissionTest, R27_whichever_operation_is_wrong_nothing_is_held) {
-  std::vector<Operation> batch;
-  for (std::uint64_t i = 0; i < 40; ++i) {
-    batch.push_back({R, add(100, true), 0, readable, i, 1});
-  }
+  std::vector<Operation> batch = batch_over_new_ranges(40);
   for (Operation& operation : batch) {
     const Operation good = operation;
     operation.remote_offset = 1000;
@@ -294,10 +280,7 @@ TEST_F(AdmissionTest, R27_whichever_operation_is_wrong_nothing_is_held) {
 
 TEST_F(AdmissionTest, R27_whichever_allocation_fails_nothing_is_held) {
   WHERRY_SKIP_WITHOUT_ALLOCATIONS();
-  std::vector<Operation> batch;
-  for (std::uint64_t i = 0; i < 40; ++i) {
-    batch.push_back({R, add(100, true), 0, readable, i, 1});
-  }
+  std::vector<Operation> batch = batch_over_new_ranges(40);
   std::uint64_t failures = 0;
   for (bool admitted = false; !admitted; ++failures) {
     ASSERT_LT(failures, 1000U);
@@ -321,9 +304,9 @@ TEST_F(AdmissionTest, R27_whichever_allocation_fails_nothing_is_held) {
 TEST_F(AdmissionTest, R27_one_lease_a_distinct_range_in_order_of_first_use) {
   const std::uint64_t a = add(100, true), b = add(100, true), c = add(100, true);
   const std::uint64_t order[] = {b, a, c};
-  std::vector<Operation> batch;
-  for (std::size_t i = 0; i < 1000; ++i) {
-    batch.push_back({R, order[i % 3], 0, readable, 0, 1});
+  std::vector<Operation> batch(1000);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    batch[i] = {rd, order[i % 3], 0, readable, 0, 1};
   }
   ASSERT_TRUE(admit_batch(batch));
   ASSERT_EQ(admitted_.leases.size(), 3U);
@@ -340,7 +323,7 @@ TEST_F(AdmissionTest, R27_one_lease_a_distinct_range_in_order_of_first_use) {
 }
 
 TEST_F(AdmissionTest, R27_a_range_that_a_batch_holds_retires_only_after_it) {
-  const Operation one = {R, local_, 0, readable, 0, 1};
+  const Operation one = {rd, local_, 0, readable, 0, 1};
   ASSERT_TRUE(admit_batch({&one, 1}));
   ASSERT_TRUE(table_.begin_retire(local_));
   table_.revoke(local_);
@@ -354,7 +337,7 @@ TEST_F(AdmissionTest, R27_leases_are_found_among_few_and_among_many) {
   std::vector<Operation> batch;
   for (std::size_t count = 1; count <= 300; ++count) {
     ranges.push_back(add(100, true));
-    batch.push_back({R, ranges.back(), 0, readable, 0, 1});
+    batch.push_back({rd, ranges.back(), 0, readable, 0, 1});
     ASSERT_TRUE(admit_batch(batch));
     ASSERT_EQ(admitted_.leases.size(), count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -366,9 +349,9 @@ TEST_F(AdmissionTest, R27_leases_are_found_among_few_and_among_many) {
 }
 
 TEST_F(AdmissionTest, R27_random_batches_hold_exactly_the_ranges_they_name) {
-  std::vector<std::uint64_t> ranges;
-  for (int i = 0; i < 64; ++i) {
-    ranges.push_back(add(100, true));
+  std::vector<std::uint64_t> ranges(64);
+  for (std::uint64_t& range : ranges) {
+    range = add(100, true);
   }
   SeededRandom random(1);
   for (int round = 0; round < 500; ++round) {
@@ -376,7 +359,7 @@ TEST_F(AdmissionTest, R27_random_batches_hold_exactly_the_ranges_they_name) {
     std::vector<Operation> batch(random.below(200));
     std::set<std::uint64_t> named;
     for (Operation& operation : batch) {
-      operation = {R, ranges[random.below(among)], 0, readable, 0, 1};
+      operation = {rd, ranges[random.below(among)], 0, readable, 0, 1};
       named.insert(operation.local_range);
     }
     ASSERT_TRUE(admit_batch(batch));
@@ -393,11 +376,10 @@ TEST_F(AdmissionTest, R27_random_batches_hold_exactly_the_ranges_they_name) {
 
 TEST_F(AdmissionTest, R43_the_steady_state_allocates_nothing) {
   WHERRY_SKIP_WITHOUT_ALLOCATIONS();
-  std::vector<Operation> few, many;
-  const std::uint64_t three[] = {add(100, true), add(100, true), add(100, true)};
-  for (std::size_t i = 0; i < 1000; ++i) {
-    few.push_back({R, three[i % 3], 0, readable, 0, 1});
-    many.push_back({R, add(100, true), 0, readable, 0, 1});
+  const std::vector<Operation> many = batch_over_new_ranges(1000);
+  std::vector<Operation> few = many;
+  for (std::size_t i = 0; i < few.size(); ++i) {
+    few[i].local_range = many[i % 3].local_range;
   }
   for (int warm = 0; warm < 2; ++warm) {
     const std::uint64_t before = test::allocation_count();
@@ -414,10 +396,7 @@ TEST_F(AdmissionTest, R43_the_steady_state_allocates_nothing) {
 // Three hundred thousand ranges searched one by one would be 45 thousand million comparisons: this
 // test would not come to its end.
 TEST_F(AdmissionTest, R27_a_batch_over_many_distinct_ranges_is_not_quadratic) {
-  std::vector<Operation> batch;
-  for (std::size_t i = 0; i < 300'000; ++i) {
-    batch.push_back({R, add(100, true), 0, readable, 0, 1});
-  }
+  const std::vector<Operation> batch = batch_over_new_ranges(300'000);
   ASSERT_TRUE(admit_batch(batch));
   EXPECT_EQ(admitted_.leases.size(), batch.size());
   release_batch();
@@ -426,7 +405,7 @@ TEST_F(AdmissionTest, R27_a_batch_over_many_distinct_ranges_is_not_quadratic) {
 // --- Our own mistakes -------------------------------------------------------------------------
 
 TEST_F(AdmissionDeathTest, what_is_held_is_neither_overwritten_nor_given_back_twice) {
-  const Operation one = {R, local_, 0, readable, 0, 1};
+  const Operation one = {rd, local_, 0, readable, 0, 1};
   ASSERT_TRUE(admit_batch({&one, 1}));
   EXPECT_DEATH(std::ignore = admit_batch({&one, 1}), "broken invariant");
   release_batch();

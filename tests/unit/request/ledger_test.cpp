@@ -14,8 +14,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr auto R = OperationKind::read;
-constexpr auto W = OperationKind::write;
+constexpr auto rd = OperationKind::read;
+constexpr auto wr = OperationKind::write;
 using State = OperationState;
 
 Operation operation(OperationKind kind, std::uint64_t length_bytes) {
@@ -66,12 +66,12 @@ using LedgerDeathTest = LedgerTest;
 // --- Cutting ----------------------------------------------------------------------------------
 
 TEST_F(LedgerTest, R27_slices_are_cut_in_order_and_the_last_of_an_operation_is_the_rest) {
-  start({{R, 7, 1000, 8, 5000, 10}, {W, 9, 0, 6, 64, 4}});
+  start({{rd, 7, 1000, 8, 5000, 10}, {wr, 9, 0, 6, 64, 4}});
   const SlicePlan a = ledger_.next(), b = ledger_.next(), c = ledger_.next(), d = ledger_.next();
   EXPECT_FALSE(ledger_.has_next());
 
   EXPECT_EQ(a.operation, 0U);
-  EXPECT_EQ(a.kind, R);
+  EXPECT_EQ(a.kind, rd);
   EXPECT_EQ(a.local_range, 7U);
   EXPECT_EQ(a.local_offset, 1000U);
   EXPECT_EQ(a.remote_range, 8U);
@@ -83,7 +83,7 @@ TEST_F(LedgerTest, R27_slices_are_cut_in_order_and_the_last_of_an_operation_is_t
   EXPECT_EQ(c.local_offset, 1008U);
   EXPECT_EQ(c.length_bytes, 2U);
   EXPECT_EQ(d.operation, 1U);
-  EXPECT_EQ(d.kind, W);
+  EXPECT_EQ(d.kind, wr);
   EXPECT_EQ(d.local_range, 9U);
   EXPECT_EQ(d.remote_offset, 64U);
   EXPECT_EQ(ledger_.out(), 4U);
@@ -91,7 +91,7 @@ TEST_F(LedgerTest, R27_slices_are_cut_in_order_and_the_last_of_an_operation_is_t
 
 TEST_F(LedgerTest, R27_an_operation_over_4_GiB_is_cut_without_wrapping_around) {
   const std::uint64_t length_bytes = (1ULL << 33) + 1;
-  start({operation(R, length_bytes)}, {OnError::stop, false, 1U << 31, 8});
+  start({operation(rd, length_bytes)}, {OnError::stop, false, 1U << 31, 8});
   std::uint64_t sum = 0;
   while (ledger_.has_next()) {
     const SlicePlan plan = ledger_.next();
@@ -105,7 +105,7 @@ TEST_F(LedgerTest, R27_an_operation_over_4_GiB_is_cut_without_wrapping_around) {
 }
 
 TEST_F(LedgerTest, R27_the_window_bounds_what_lies_between_the_first_slice_out_and_the_next) {
-  start({operation(R, 400)}, {OnError::stop, false, 4, 2});
+  start({operation(rd, 400)}, {OnError::stop, false, 4, 2});
   const SlicePlan first = ledger_.next();
   const SlicePlan second = ledger_.next();
   EXPECT_FALSE(ledger_.has_next());
@@ -116,7 +116,7 @@ TEST_F(LedgerTest, R27_the_window_bounds_what_lies_between_the_first_slice_out_a
 }
 
 TEST_F(LedgerTest, R27_the_ring_grows_in_the_middle_of_a_batch_and_keeps_what_is_out) {
-  start({operation(R, 400)}, {OnError::stop, false, 4, 64});
+  start({operation(rd, 400)}, {OnError::stop, false, 4, 64});
   complete(ledger_.next());
   std::vector<SlicePlan> out;
   while (ledger_.has_next()) {
@@ -143,7 +143,7 @@ TEST_F(LedgerTest, R28_an_empty_batch_is_complete_and_drained_at_once) {
 }
 
 TEST_F(LedgerTest, R28_operations_of_zero_bytes_alone_are_complete_at_once) {
-  start({operation(R, 0), operation(W, 0)});
+  start({operation(rd, 0), operation(wr, 0)});
   EXPECT_FALSE(ledger_.has_next());
   EXPECT_TRUE(report().completed());
   EXPECT_EQ(report().completed_ops, 2U);
@@ -152,7 +152,7 @@ TEST_F(LedgerTest, R28_operations_of_zero_bytes_alone_are_complete_at_once) {
 }
 
 TEST_F(LedgerTest, R28_an_operation_of_zero_bytes_is_confirmed_when_all_before_it_are) {
-  start({operation(R, 0), operation(R, 4), operation(R, 0), operation(R, 4)});
+  start({operation(rd, 0), operation(rd, 4), operation(rd, 0), operation(rd, 4)});
   EXPECT_EQ(report().completed_ops, 1U);
   EXPECT_THAT(report().operations, ElementsAre(State::confirmed, State::not_started,
                                                State::not_started, State::not_started));
@@ -167,7 +167,7 @@ TEST_F(LedgerTest, R28_an_operation_of_zero_bytes_is_confirmed_when_all_before_i
 }
 
 TEST_F(LedgerTest, R28_prefix_waits_for_the_first_slice_however_many_others_have_ended) {
-  start({operation(R, 4), operation(R, 8)});
+  start({operation(rd, 4), operation(rd, 8)});
   const SlicePlan a = ledger_.next(), b = ledger_.next(), c = ledger_.next();
   complete(c);
   complete(b);
@@ -180,7 +180,7 @@ TEST_F(LedgerTest, R28_prefix_waits_for_the_first_slice_however_many_others_have
 }
 
 TEST_F(LedgerTest, R28_prefix_counts_the_leading_bytes_of_the_slice_that_failed_and_stays_there) {
-  start({operation(R, 4), operation(R, 8)});
+  start({operation(rd, 4), operation(rd, 8)});
   const SlicePlan a = ledger_.next(), b = ledger_.next(), c = ledger_.next();
   complete(a);
   fail(b, 3);
@@ -193,7 +193,7 @@ TEST_F(LedgerTest, R28_prefix_counts_the_leading_bytes_of_the_slice_that_failed_
 }
 
 TEST_F(LedgerTest, R28_prefix_of_a_failed_slice_waits_for_those_before_it) {
-  start({operation(R, 8)});
+  start({operation(rd, 8)});
   const SlicePlan a = ledger_.next(), b = ledger_.next();
   fail(b, 3);
   EXPECT_EQ(report().completed_bytes, 0U);
@@ -205,7 +205,7 @@ TEST_F(LedgerTest, R28_prefix_of_a_failed_slice_waits_for_those_before_it) {
 // --- Failures ---------------------------------------------------------------------------------
 
 TEST_F(LedgerTest, R28_stop_sends_nothing_more_and_fails_once_nothing_is_out) {
-  start({operation(R, 4), operation(R, 4), operation(R, 4)});
+  start({operation(rd, 4), operation(rd, 4), operation(rd, 4)});
   const SlicePlan a = ledger_.next(), b = ledger_.next();
   fail(a, 0);
   EXPECT_FALSE(ledger_.has_next());
@@ -220,7 +220,7 @@ TEST_F(LedgerTest, R28_stop_sends_nothing_more_and_fails_once_nothing_is_out) {
 }
 
 TEST_F(LedgerTest, R28_carry_on_tries_all_operations_but_not_the_rest_of_the_failed_one) {
-  start({operation(R, 40), operation(R, 0), operation(R, 4)}, options(OnError::carry_on));
+  start({operation(rd, 40), operation(rd, 0), operation(rd, 4)}, options(OnError::carry_on));
   fail(ledger_.next(), 0);
   EXPECT_FALSE(ledger_.outcome());
   ASSERT_TRUE(ledger_.has_next());
@@ -234,13 +234,13 @@ TEST_F(LedgerTest, R28_carry_on_tries_all_operations_but_not_the_rest_of_the_fai
 }
 
 TEST_F(LedgerTest, R28_stop_does_not_confirm_an_operation_of_zero_bytes_behind_the_failure) {
-  start({operation(R, 4), operation(R, 0)});
+  start({operation(rd, 4), operation(rd, 0)});
   fail(ledger_.next(), 0);
   EXPECT_THAT(report().operations, ElementsAre(State::failed, State::not_started));
 }
 
 TEST_F(LedgerTest, R28_the_failure_is_the_first_in_the_batch_not_the_first_in_time) {
-  start({operation(R, 8), operation(R, 4)}, options(OnError::carry_on));
+  start({operation(rd, 8), operation(rd, 4)}, options(OnError::carry_on));
   const SlicePlan a = ledger_.next(), b = ledger_.next(), c = ledger_.next();
   fail(c, 0, lost("third"));
   EXPECT_EQ(report().failure->operation, 1U);
@@ -253,7 +253,7 @@ TEST_F(LedgerTest, R28_the_failure_is_the_first_in_the_batch_not_the_first_in_ti
 }
 
 TEST_F(LedgerTest, R28_the_failure_is_a_copy_with_its_evidence) {
-  start({operation(R, 4)});
+  start({operation(rd, 4)});
   {
     Error error = lost();
     error.native_call = "recvmsg";
@@ -272,7 +272,7 @@ TEST_F(LedgerTest, R28_the_failure_is_a_copy_with_its_evidence) {
 // --- Outcomes that come from outside ----------------------------------------------------------
 
 TEST_F(LedgerTest, R30_cancelling_ends_the_outcome_and_not_the_drain) {
-  start({operation(R, 4), operation(R, 4)});
+  start({operation(rd, 4), operation(rd, 4)});
   const SlicePlan a = ledger_.next();
   EXPECT_TRUE(ledger_.end(Outcome::cancelled));
   EXPECT_EQ(report().outcome, Outcome::cancelled);
@@ -285,7 +285,7 @@ TEST_F(LedgerTest, R30_cancelling_ends_the_outcome_and_not_the_drain) {
 }
 
 TEST_F(LedgerTest, R31_a_request_has_one_outcome) {
-  start({operation(R, 4)});
+  start({operation(rd, 4)});
   const SlicePlan a = ledger_.next();
   EXPECT_TRUE(ledger_.end(Outcome::timed_out));
   EXPECT_FALSE(ledger_.end(Outcome::cancelled));
@@ -296,14 +296,14 @@ TEST_F(LedgerTest, R31_a_request_has_one_outcome) {
 }
 
 TEST_F(LedgerTest, R31_an_outcome_that_was_reached_is_not_ended_again) {
-  start({operation(R, 4)});
+  start({operation(rd, 4)});
   complete(ledger_.next());
   EXPECT_FALSE(ledger_.end(Outcome::cancelled));
   EXPECT_TRUE(report().completed());
 }
 
 TEST_F(LedgerTest, R31_a_timeout_is_a_failure_that_names_the_first_operation_not_confirmed) {
-  start({operation(R, 4), operation(R, 4)});
+  start({operation(rd, 4), operation(rd, 4)});
   complete(ledger_.next());
   const SlicePlan b = ledger_.next();
   ledger_.end(Outcome::timed_out);
@@ -315,7 +315,7 @@ TEST_F(LedgerTest, R31_a_timeout_is_a_failure_that_names_the_first_operation_not
 }
 
 TEST_F(LedgerTest, R31_a_failure_that_a_slice_had_comes_before_the_timeout) {
-  start({operation(R, 4), operation(R, 4)});
+  start({operation(rd, 4), operation(rd, 4)});
   const SlicePlan a = ledger_.next();
   ledger_.end(Outcome::timed_out);
   fail(a, 0);
@@ -324,7 +324,7 @@ TEST_F(LedgerTest, R31_a_failure_that_a_slice_had_comes_before_the_timeout) {
 }
 
 TEST_F(LedgerTest, R28_a_session_that_is_gone_fails_what_could_not_be_sent) {
-  start({operation(R, 0), operation(W, 4)});
+  start({operation(rd, 0), operation(wr, 4)});
   const Error error = lost("the session is gone");
   EXPECT_TRUE(ledger_.end(Outcome::failed, &error));
   EXPECT_EQ(report().outcome, Outcome::failed);
@@ -337,7 +337,7 @@ TEST_F(LedgerTest, R28_a_session_that_is_gone_fails_what_could_not_be_sent) {
 }
 
 TEST_F(LedgerTest, R31_a_slice_that_was_cancelled_ends_the_request_even_if_nobody_said_so_here) {
-  start({operation(R, 4), operation(R, 4)}, options(OnError::carry_on));
+  start({operation(rd, 4), operation(rd, 4)}, options(OnError::carry_on));
   cancel(ledger_.next());
   EXPECT_EQ(report().outcome, Outcome::cancelled);
   EXPECT_FALSE(ledger_.has_next());
@@ -346,7 +346,7 @@ TEST_F(LedgerTest, R31_a_slice_that_was_cancelled_ends_the_request_even_if_nobod
 // --- The remote effect ------------------------------------------------------------------------
 
 TEST_F(LedgerTest, R29_effect_of_reads_is_none_and_final) {
-  start({operation(R, 4)});
+  start({operation(rd, 4)});
   const SlicePlan a = ledger_.next();
   EXPECT_EQ(report().remote_effect, RemoteEffect::none);
   EXPECT_TRUE(report().remote_settled);
@@ -355,7 +355,7 @@ TEST_F(LedgerTest, R29_effect_of_reads_is_none_and_final) {
 }
 
 TEST_F(LedgerTest, R29_effect_is_uncertain_while_a_write_is_out) {
-  start({operation(W, 4)});
+  start({operation(wr, 4)});
   EXPECT_EQ(report().remote_effect, RemoteEffect::none);
   EXPECT_FALSE(report().remote_settled); // It will be sent.
   const SlicePlan a = ledger_.next();
@@ -367,7 +367,7 @@ TEST_F(LedgerTest, R29_effect_is_uncertain_while_a_write_is_out) {
 }
 
 TEST_F(LedgerTest, R29_effect_of_refused_writes_is_none) {
-  start({operation(W, 4)});
+  start({operation(wr, 4)});
   fail(ledger_.next(), 0);
   EXPECT_EQ(report().remote_effect, RemoteEffect::none);
   EXPECT_TRUE(report().remote_settled);
@@ -375,7 +375,7 @@ TEST_F(LedgerTest, R29_effect_of_refused_writes_is_none) {
 }
 
 TEST_F(LedgerTest, R29_effect_is_applied_when_all_writes_are_whatever_the_reads_do) {
-  start({operation(R, 4), operation(W, 4)}, options(OnError::carry_on));
+  start({operation(rd, 4), operation(wr, 4)}, options(OnError::carry_on));
   fail(ledger_.next(), 0);
   complete(ledger_.next());
   EXPECT_EQ(report().outcome, Outcome::failed);
@@ -384,7 +384,7 @@ TEST_F(LedgerTest, R29_effect_is_applied_when_all_writes_are_whatever_the_reads_
 }
 
 TEST_F(LedgerTest, R29_effect_is_partial_when_the_prefix_says_which_bytes) {
-  start({operation(W, 8)}, {OnError::stop, false, 4, 8});
+  start({operation(wr, 8)}, {OnError::stop, false, 4, 8});
   complete(ledger_.next());
   fail(ledger_.next(), 1);
   EXPECT_EQ(report().completed_bytes, 5U);
@@ -394,7 +394,7 @@ TEST_F(LedgerTest, R29_effect_is_partial_when_the_prefix_says_which_bytes) {
 
 TEST_F(LedgerTest, R29_effect_beyond_the_prefix_is_partial_only_with_operation_states) {
   for (const bool per_operation : {false, true}) {
-    start({operation(W, 4), operation(W, 4)}, {OnError::carry_on, per_operation, 4, 8});
+    start({operation(wr, 4), operation(wr, 4)}, {OnError::carry_on, per_operation, 4, 8});
     fail(ledger_.next(), 0);
     complete(ledger_.next());
     EXPECT_EQ(report().completed_bytes, 0U);
@@ -406,7 +406,7 @@ TEST_F(LedgerTest, R29_effect_beyond_the_prefix_is_partial_only_with_operation_s
 }
 
 TEST_F(LedgerTest, R29_effect_that_states_cannot_tell_is_uncertain_and_settled) {
-  start({operation(W, 4), operation(W, 8)}, options(OnError::carry_on));
+  start({operation(wr, 4), operation(wr, 8)}, options(OnError::carry_on));
   fail(ledger_.next(), 0);
   complete(ledger_.next());
   fail(ledger_.next(), 0); // The second half: which half is in place, no state can say.
@@ -417,7 +417,7 @@ TEST_F(LedgerTest, R29_effect_that_states_cannot_tell_is_uncertain_and_settled) 
 }
 
 TEST_F(LedgerTest, R29_effect_behind_a_read_that_is_out_is_not_final) {
-  start({operation(R, 4), operation(W, 4), operation(W, 4)}, {OnError::stop, false, 4, 8});
+  start({operation(rd, 4), operation(wr, 4), operation(wr, 4)}, {OnError::stop, false, 4, 8});
   const SlicePlan read = ledger_.next();
   complete(ledger_.next());
   fail(ledger_.next(), 0);
@@ -430,7 +430,7 @@ TEST_F(LedgerTest, R29_effect_behind_a_read_that_is_out_is_not_final) {
 }
 
 TEST_F(LedgerTest, R29_an_uncertain_write_stays_uncertain_and_is_settled_by_a_fence) {
-  start({operation(W, 4)});
+  start({operation(wr, 4)});
   fail_uncertain(ledger_.next(), 2);
   EXPECT_EQ(report().completed_bytes, 2U);
   EXPECT_EQ(report().remote_effect, RemoteEffect::uncertain);
@@ -445,7 +445,7 @@ TEST_F(LedgerTest, R29_an_uncertain_write_stays_uncertain_and_is_settled_by_a_fe
 }
 
 TEST_F(LedgerTest, R29_a_fence_settles_nothing_that_ended_uncertain_after_it) {
-  start({operation(W, 4), operation(W, 4)}, options(OnError::carry_on));
+  start({operation(wr, 4), operation(wr, 4)}, options(OnError::carry_on));
   const SlicePlan a = ledger_.next(), b = ledger_.next();
   fail_uncertain(a, 0);
   ledger_.settle();
@@ -458,7 +458,7 @@ TEST_F(LedgerTest, R29_a_fence_settles_nothing_that_ended_uncertain_after_it) {
 }
 
 TEST_F(LedgerTest, R29_a_cancelled_write_may_be_uncertain_too) {
-  start({operation(W, 4)});
+  start({operation(wr, 4)});
   const SlicePlan a = ledger_.next();
   ledger_.end(Outcome::cancelled);
   ledger_.complete(a.index, {0, true, true, nullptr});
@@ -468,7 +468,7 @@ TEST_F(LedgerTest, R29_a_cancelled_write_may_be_uncertain_too) {
 }
 
 TEST_F(LedgerTest, R28_an_operation_half_sent_is_not_called_failed_before_it_ends) {
-  start({operation(R, 8)});
+  start({operation(rd, 8)});
   complete(ledger_.next());
   EXPECT_THAT(report().operations, ElementsAre(State::uncertain));
   ledger_.end(Outcome::cancelled);
@@ -479,10 +479,10 @@ TEST_F(LedgerTest, R28_an_operation_half_sent_is_not_called_failed_before_it_end
 
 TEST_F(LedgerTest, R28_a_report_that_is_used_again_keeps_nothing_of_the_last_request) {
   Report used;
-  start({operation(W, 4), operation(W, 4)});
+  start({operation(wr, 4), operation(wr, 4)});
   fail_uncertain(ledger_.next(), 1);
   ledger_.report(used);
-  start({operation(R, 4)}, {OnError::stop, false, 4, 8});
+  start({operation(rd, 4)}, {OnError::stop, false, 4, 8});
   ledger_.report(used);
   EXPECT_FALSE(used.outcome);
   EXPECT_FALSE(used.failure);
@@ -495,7 +495,7 @@ TEST_F(LedgerTest, R28_a_report_that_is_used_again_keeps_nothing_of_the_last_req
 
 TEST_F(LedgerTest, R43_the_steady_state_allocates_nothing) {
   WHERRY_SKIP_WITHOUT_ALLOCATIONS();
-  const std::vector<Operation> batch(100, operation(W, 40));
+  const std::vector<Operation> batch(100, operation(wr, 40));
   const LedgerOptions with = {OnError::stop, true, 4, 64};
   std::vector<SlicePlan> out;
   out.reserve(64);
@@ -520,7 +520,7 @@ TEST_F(LedgerTest, R43_the_steady_state_allocates_nothing) {
 }
 
 TEST_F(LedgerTest, R28_a_window_of_one_carries_a_whole_batch) {
-  start({operation(R, 9), operation(W, 9)}, {OnError::stop, true, 4, 1});
+  start({operation(rd, 9), operation(wr, 9)}, {OnError::stop, true, 4, 1});
   while (ledger_.has_next()) {
     const SlicePlan plan = ledger_.next();
     EXPECT_FALSE(ledger_.has_next() && ledger_.out() > 0);
@@ -532,7 +532,7 @@ TEST_F(LedgerTest, R28_a_window_of_one_carries_a_whole_batch) {
 // --- Our own mistakes -------------------------------------------------------------------------
 
 TEST_F(LedgerDeathTest, a_slice_ends_once) {
-  start({operation(R, 8)});
+  start({operation(rd, 8)});
   const SlicePlan a = ledger_.next(), b = ledger_.next();
   complete(b);
   EXPECT_DEATH(complete(b), "broken invariant");
@@ -541,20 +541,20 @@ TEST_F(LedgerDeathTest, a_slice_ends_once) {
 }
 
 TEST_F(LedgerDeathTest, an_index_that_was_never_given_does_not_end) {
-  start({operation(R, 8)});
+  start({operation(rd, 8)});
   const SlicePlan a = ledger_.next();
   EXPECT_DEATH(ledger_.complete(a.index + 1, whole(a)), "broken invariant");
   EXPECT_DEATH(ledger_.complete(a.index - 1, whole(a)), "broken invariant");
 }
 
 TEST_F(LedgerDeathTest, a_slice_confirms_no_more_than_its_bytes) {
-  start({operation(R, 4)});
+  start({operation(rd, 4)});
   const SlicePlan a = ledger_.next();
   EXPECT_DEATH(ledger_.complete(a.index, {5, false, true, nullptr}), "broken invariant");
 }
 
 TEST_F(LedgerDeathTest, a_slice_ends_whole_or_cancelled_or_with_an_error) {
-  start({operation(W, 4)});
+  start({operation(wr, 4)});
   const SlicePlan a = ledger_.next();
   const Error error = lost();
   EXPECT_DEATH(ledger_.complete(a.index, {3, false, false, nullptr}), "broken invariant");
@@ -565,7 +565,7 @@ TEST_F(LedgerDeathTest, a_slice_ends_whole_or_cancelled_or_with_an_error) {
 }
 
 TEST_F(LedgerDeathTest, a_read_is_never_uncertain) {
-  start({operation(R, 4)});
+  start({operation(rd, 4)});
   const SlicePlan a = ledger_.next();
   const Error error = lost();
   EXPECT_DEATH(ledger_.complete(a.index, {0, true, false, &error}), "broken invariant");
@@ -577,13 +577,13 @@ TEST_F(LedgerDeathTest, next_is_not_asked_for_what_is_not_there) {
 }
 
 TEST_F(LedgerDeathTest, nobody_but_the_ledger_says_completed_and_a_failure_has_a_reason) {
-  start({operation(R, 4)});
+  start({operation(rd, 4)});
   EXPECT_DEATH(ledger_.end(Outcome::completed), "broken invariant");
   EXPECT_DEATH(ledger_.end(Outcome::failed), "broken invariant");
 }
 
 TEST_F(LedgerDeathTest, a_batch_does_not_start_over_one_that_is_out) {
-  start({operation(R, 4)});
+  start({operation(rd, 4)});
   std::ignore = ledger_.next();
   EXPECT_DEATH(start({}), "broken invariant");
 }
@@ -592,7 +592,7 @@ TEST_F(LedgerDeathTest, options_and_sums_are_what_the_ledger_can_count_with) {
   EXPECT_DEATH(start({}, {OnError::stop, false, 0, 8}), "broken invariant");
   EXPECT_DEATH(start({}, {OnError::stop, false, 4, 0}), "broken invariant");
   EXPECT_DEATH(start({}, {OnError::stop, false, 4, 3}), "broken invariant");
-  EXPECT_DEATH(start({operation(R, UINT64_MAX), operation(R, 1)}), "broken invariant");
+  EXPECT_DEATH(start({operation(rd, UINT64_MAX), operation(rd, 1)}), "broken invariant");
 }
 
 } // namespace

@@ -1,7 +1,7 @@
-// Frames out of bytes: at every split, payload where its targets say, bad frames refused (R36, R42).
-#include "unit/path/tcp/lane_fixture.h"
-
+// Frames out of bytes: at every split, payload where its targets say, bad frames refused (R36,
+// R42).
 #include "base/crc32c.h"
+#include "unit/path/tcp/lane_fixture.h"
 #include "wire/bytes.h"
 
 #include <functional>
@@ -21,7 +21,8 @@ public:
     std::size_t moved = 0;
     for (const iovec& piece : into) {
       const std::size_t n = std::min(left, piece.iov_len);
-      std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), n, static_cast<std::byte*>(piece.iov_base));
+      std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), n,
+                  static_cast<std::byte*>(piece.iov_base));
       at += n;
       left -= n;
       moved += n;
@@ -41,7 +42,7 @@ public:
   Bytes bytes;
   std::size_t at = 0;
   std::size_t chunk = SIZE_MAX;
-  int error_at_end = EAGAIN;  ///< 0: the end of the stream.
+  int error_at_end = EAGAIN; ///< 0: the end of the stream.
   std::vector<std::vector<iovec>> asked;
 };
 
@@ -184,7 +185,8 @@ TEST(FrameReader, R36_large_payload_is_read_into_its_targets_without_a_copy) {
   const auto& second = stream.asked[1];
   ASSERT_EQ(second.size(), 2U);
   EXPECT_GE(static_cast<std::byte*>(second[0].iov_base), arrived.data());
-  EXPECT_EQ(static_cast<std::byte*>(second[0].iov_base) + second[0].iov_len, arrived.data() + arrived.size());
+  EXPECT_EQ(static_cast<std::byte*>(second[0].iov_base) + second[0].iov_len,
+            arrived.data() + arrived.size());
   EXPECT_EQ(second[1].iov_len, 64U);
 }
 
@@ -227,7 +229,8 @@ TEST(FrameReader, R36_payload_that_is_given_up_lands_nowhere_from_then_on) {
     ASSERT_TRUE(reader.in_payload());
     reader.discard(1);
     const Bytes before = targets[1];
-    stream.bytes.insert(stream.bytes.end(), bytes.begin() + static_cast<std::ptrdiff_t>(given_up), bytes.end());
+    stream.bytes.insert(stream.bytes.end(), bytes.begin() + static_cast<std::ptrdiff_t>(given_up),
+                        bytes.end());
     ASSERT_EQ(reader.progress(stream, sink, 1 << 20), FrameReader::Status::would_block);
     EXPECT_EQ(targets[1], before) << given_up;
     EXPECT_EQ(targets[0], Bytes(payload.begin(), payload.begin() + 1000));
@@ -252,7 +255,8 @@ TEST(FrameReader, R36_every_flipped_byte_of_a_payload_shows) {
   }
 }
 
-// -- how a stream ends -----------------------------------------------------------------------------
+// -- how a stream ends
+// -----------------------------------------------------------------------------
 
 TEST(FrameReader, R28_an_end_between_frames_and_one_inside_are_told_apart) {
   const Bytes bytes = small_stream();
@@ -266,7 +270,8 @@ TEST(FrameReader, R28_an_end_between_frames_and_one_inside_are_told_apart) {
     ASSERT_EQ(reader.progress(stream, recorder, 1 << 20), FrameReader::Status::end) << cut;
     EXPECT_EQ(reader.error().code, ErrorCode::connection_lost);
     const bool between = cut == 0 || cut == 40 || cut == 40 + 32 + 64 + 100 || cut == bytes.size();
-    EXPECT_EQ(reader.error().message.find("in the middle of a frame") == std::string::npos, between) << cut;
+    EXPECT_EQ(reader.error().message.find("in the middle of a frame") == std::string::npos, between)
+        << cut;
   }
 }
 
@@ -301,12 +306,16 @@ TEST(FrameReader, R42_bad_headers_end_the_stream) {
     return [at, value](std::span<std::byte> f) { f[at] = static_cast<std::byte>(value); };
   };
   const HeaderRow rows[] = {
-      {"type 0", byte(0, 0)},          {"type 5", byte(0, 5)},
-      {"type 255", byte(0, 255)},      {"a flag of the future", byte(1, 2)},
+      {"type 0", byte(0, 0)},
+      {"type 5", byte(0, 5)},
+      {"type 255", byte(0, 255)},
+      {"a flag of the future", byte(1, 2)},
       {"a checksum without payload", byte(1, 1)},
-      {"no descriptor", byte(2, 0)},   {"257 descriptors", [](auto f) { f[2] = f[3] = std::byte{1}; }},
+      {"no descriptor", byte(2, 0)},
+      {"257 descriptors", [](auto f) { f[2] = f[3] = std::byte{1}; }},
       {"payload of a cancel", byte(4, 1)},
-      {"sequence", byte(8, 1)},        {"a field of the future", byte(31, 1)},
+      {"sequence", byte(8, 1)},
+      {"a field of the future", byte(31, 1)},
       {"65535 descriptors", [](auto f) { f[2] = f[3] = std::byte{255}; }},
   };
   for (const HeaderRow& row : rows) {
@@ -322,7 +331,8 @@ TEST(FrameReader, R42_bad_headers_end_the_stream) {
   }
 }
 
-TEST(FrameReader, R42_every_flipped_bit_of_headers_and_descriptors_ends_the_stream_or_waits_for_more) {
+TEST(FrameReader,
+     R42_every_flipped_bit_of_headers_and_descriptors_ends_the_stream_or_waits_for_more) {
   const Bytes bytes = small_stream();
   for (std::size_t bit = 0; bit < 8 * (40 + 32 + 64); ++bit) {
     ChunkStream stream;
@@ -336,14 +346,16 @@ TEST(FrameReader, R42_every_flipped_bit_of_headers_and_descriptors_ends_the_stre
     if (status == FrameReader::Status::end) {
       EXPECT_EQ(reader.error().code, ErrorCode::protocol_mismatch) << bit;
     } else {
-      EXPECT_EQ(status, FrameReader::Status::would_block) << bit;  // A larger count: bytes are missing.
+      EXPECT_EQ(status, FrameReader::Status::would_block)
+          << bit; // A larger count: bytes are missing.
     }
   }
 }
 
 TEST(FrameReader, R42_what_the_sink_refuses_ends_the_stream) {
   class Refusing final : public FrameSink {
-    Result<Verdict> on_frame(const wire::FrameHeader&, std::span<const std::byte>, std::span<PayloadTarget>) override {
+    Result<Verdict> on_frame(const wire::FrameHeader&, std::span<const std::byte>,
+                             std::span<PayloadTarget>) override {
       return fail(ErrorCode::protocol_mismatch, "not here");
     }
     void on_payload_end(bool) override { FAIL(); }

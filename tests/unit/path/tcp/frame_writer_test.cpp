@@ -6,7 +6,8 @@ namespace {
 
 /// A batch of one control frame and three segments over `payload`.
 struct Batch {
-  explicit Batch(SeededRandom& random, std::uint64_t unkind = 0) : stream(nothing, channel, random, unkind) {}
+  explicit Batch(SeededRandom& random, std::uint64_t unkind = 0)
+      : stream(nothing, channel, random, unkind) {}
 
   void build(bool checksum) {
     writer.begin();
@@ -49,7 +50,8 @@ struct Batch {
 
 constexpr std::size_t control_bytes = 32 + 2 * 8;
 constexpr std::size_t segment_bytes[] = {32 + 32 + 50, 32 + 32 + 1, 32 + 32 + 70};
-constexpr std::size_t batch_bytes = control_bytes + segment_bytes[0] + segment_bytes[1] + segment_bytes[2];
+constexpr std::size_t batch_bytes =
+    control_bytes + segment_bytes[0] + segment_bytes[1] + segment_bytes[2];
 
 TEST(FrameWriter, R36_a_batch_is_whole_however_short_the_writes_are) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
@@ -133,7 +135,8 @@ TEST(FrameWriter, R43_a_batch_is_bounded) {
   EXPECT_GE(segments, 1U);
   EXPECT_LE(segments, FrameWriter::segments_max);
   EXPECT_FALSE(batch.writer.segment(extents, pieces, true));
-  EXPECT_FALSE(batch.writer.has_control_room(wire::FrameType::cancel, 1)) << "control frames come first";
+  EXPECT_FALSE(batch.writer.has_control_room(wire::FrameType::cancel, 1))
+      << "control frames come first";
 }
 
 struct EndRow {

@@ -1,6 +1,6 @@
-// What the tests of lanes share: streams in memory that are short and late at random, files that end
-// late and out of order, an owner's access check that counts its leases, and peers that speak frames
-// by hand. All from one seed, on one thread.
+// What the tests of lanes share: streams in memory that are short and late at random, files that
+// end late and out of order, an owner's access check that counts its leases, and peers that speak
+// frames by hand. All from one seed, on one thread.
 #pragma once
 
 #include "base/clock.h"
@@ -43,10 +43,10 @@ struct Channel {
   Bytes bytes;
   std::size_t begin = 0;
   std::size_t capacity = 1 << 20;
-  bool ended = false;             ///< The writer has closed.
-  int broken = 0;                 ///< An errno for both sides.
-  std::uint64_t written = 0;      ///< In all.
-  std::uint64_t flip_at = never;  ///< The byte of that number is changed on its way.
+  bool ended = false;            ///< The writer has closed.
+  int broken = 0;                ///< An errno for both sides.
+  std::uint64_t written = 0;     ///< In all.
+  std::uint64_t flip_at = never; ///< The byte of that number is changed on its way.
   static constexpr std::uint64_t never = UINT64_MAX;
 
   std::size_t available() const { return bytes.size() - begin; }
@@ -68,8 +68,8 @@ struct Channel {
   }
 };
 
-/// One end of a connection. Events are edge-triggered, as network.h promises: one comes after EAGAIN
-/// or a short move, and no other.
+/// One end of a connection. Events are edge-triggered, as network.h promises: one comes after
+/// EAGAIN or a short move, and no other.
 class MemoryStream final : public ByteStream {
 public:
   /// `unkind`: moves are short, and EAGAIN comes although something is there, one in so many times.
@@ -172,7 +172,7 @@ private:
 /// A file range's native owner, in memory.
 struct TestFile final : NativeOwner {
   Bytes content;
-  int fail_after = -1;  ///< So many transfers are good; the next one and all others fail with EIO.
+  int fail_after = -1; ///< So many transfers are good; the next one and all others fail with EIO.
 };
 
 /// Transfers end when the test says so, in the order that the seed says.
@@ -211,7 +211,8 @@ private:
   static void move(FileTransfer& transfer) {
     auto& file = static_cast<TestFile&>(*transfer.file);
     const std::size_t size = file.content.size();
-    if (file.fail_after == 0 || transfer.offset > size || transfer.length_bytes > size - transfer.offset) {
+    if (file.fail_after == 0 || transfer.offset > size ||
+        transfer.length_bytes > size - transfer.offset) {
       transfer.error = std::make_unique<Error>(native_error("pread", EIO, "the test's file"));
       return;
     }
@@ -256,7 +257,8 @@ public:
     return range(id).file != nullptr ? range(id).file->content : range(id).memory;
   }
 
-  Grant acquire(std::uint64_t range, std::uint64_t offset, std::uint64_t length_bytes, Access access) override {
+  Grant acquire(std::uint64_t range, std::uint64_t offset, std::uint64_t length_bytes,
+                Access access) override {
     const auto found = ranges_.find(range);
     if (found == ranges_.end()) {
       return {ErrorCode::not_found, {}, 0};
@@ -331,12 +333,15 @@ public:
 /// The other end of a lane under test, by hand.
 class HandPeer {
 public:
-  HandPeer(Channel& in, Channel& out, SeededRandom& random) : out_(out), stream_(in, out, random, 0) {}
+  HandPeer(Channel& in, Channel& out, SeededRandom& random)
+      : out_(out), stream_(in, out, random, 0) {}
 
   void send(std::span<const std::byte> bytes) { out_.put(bytes); }
   void read(const wire::ReadDescriptor& d) { control<32>(wire::FrameType::read, d); }
   void result(const wire::ResultDescriptor& d) { control<24>(wire::FrameType::result, d); }
-  void cancel(std::uint64_t slice) { control<8>(wire::FrameType::cancel, wire::CancelDescriptor{slice}); }
+  void cancel(std::uint64_t slice) {
+    control<8>(wire::FrameType::cancel, wire::CancelDescriptor{slice});
+  }
   void payload(const std::vector<wire::PayloadExtent>& extents, std::span<const std::byte> bytes,
                bool checksum = false) {
     const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
@@ -362,7 +367,8 @@ private:
   template <std::size_t Size, class Descriptor>
   void control(wire::FrameType type, const Descriptor& d) {
     writer_.begin();
-    writer_.control<Size>(type, 1, [&](std::size_t, std::span<std::byte, Size> out) { wire::encode(d, out); });
+    writer_.control<Size>(
+        type, 1, [&](std::size_t, std::span<std::byte, Size> out) { wire::encode(d, out); });
     flush();
   }
   void flush() {
@@ -378,7 +384,7 @@ private:
 };
 
 struct WorldOptions {
-  std::uint64_t unkind = 2;  ///< See MemoryStream; 0: streams move all that they can.
+  std::uint64_t unkind = 2; ///< See MemoryStream; 0: streams move all that they can.
   std::size_t channel_bytes = 200'000;
   bool checksums = true;
   std::uint32_t slices_max = 64;
@@ -430,15 +436,23 @@ class LanePair {
 public:
   explicit LanePair(std::uint64_t seed, const WorldOptions& options = {})
       : world(seed, options),
-        consumer(std::make_unique<ConsumerLane>(world.consumer_stream, world.config, world.services(), world.now_ns)),
-        owner(std::make_unique<OwnerLane>(world.owner_stream, world.config, world.services(), access, world.now_ns)) {}
+        consumer(std::make_unique<ConsumerLane>(world.consumer_stream, world.config,
+                                                world.services(), world.now_ns)),
+        owner(std::make_unique<OwnerLane>(world.owner_stream, world.config, world.services(),
+                                          access, world.now_ns)) {}
 
   /// One thing happens: an end has its turn, or a file transfer ends.
   void step() {
     switch (world.random.below(3)) {
-    case 0: turn(*consumer, world.consumer_stream, world.now_ns); break;
-    case 1: turn(*owner, world.owner_stream, world.now_ns); break;
-    default: world.files.finish_one(); break;
+    case 0:
+      turn(*consumer, world.consumer_stream, world.now_ns);
+      break;
+    case 1:
+      turn(*owner, world.owner_stream, world.now_ns);
+      break;
+    default:
+      world.files.finish_one();
+      break;
     }
     collect();
   }

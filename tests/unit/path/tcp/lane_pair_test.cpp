@@ -1,9 +1,9 @@
 // Both ends of a lane against each other, over streams that are short and late at random and files
 // that end late and out of order.
 //
-// Method: a transfer runs in small steps, each from the seed. At every one of them something is done to
-// it (it is cancelled, the lane is cut, the stream breaks, a byte is flipped); then all runs until
-// nothing happens any more, and the bytes are compared with what the completions claim.
+// Method: a transfer runs in small steps, each from the seed. At every one of them something is
+// done to it (it is cancelled, the lane is cut, the stream breaks, a byte is flipped); then all
+// runs until nothing happens any more, and the bytes are compared with what the completions claim.
 #include "unit/path/tcp/lane_fixture.h"
 
 namespace wherry::testing {
@@ -23,9 +23,10 @@ struct Transfer {
   static constexpr std::uint64_t range = 3;
   static constexpr std::uint64_t request = 77;
 
-  Transfer(std::uint64_t seed, OperationKind kind_, Place place_, std::uint32_t length_, const WorldOptions& options = {})
-      : pair(seed, options), kind(kind_), place(place_), length(length_), local_before(pattern(length, seed + 1)),
-        remote_before(pattern(length + 64, seed + 2)) {
+  Transfer(std::uint64_t seed, OperationKind kind_, Place place_, std::uint32_t length_,
+           const WorldOptions& options = {})
+      : pair(seed, options), kind(kind_), place(place_), length(length_),
+        local_before(pattern(length, seed + 1)), remote_before(pattern(length + 64, seed + 2)) {
     local.content = local_before;
     if (place.remote_file) {
       remote.content = remote_before;
@@ -42,7 +43,8 @@ struct Transfer {
     slice.request = request;
     slice.index = 5;
     slice.kind = kind;
-    slice.local = place.local_file ? LocalBytes{nullptr, &local, 0} : LocalBytes{local.content.data(), nullptr, 0};
+    slice.local = place.local_file ? LocalBytes{nullptr, &local, 0}
+                                   : LocalBytes{local.content.data(), nullptr, 0};
     slice.remote_range = range;
     slice.remote_offset = 32;
     slice.length_bytes = length;
@@ -87,18 +89,22 @@ struct Transfer {
     EXPECT_TRUE(std::equal(all.end() - 32, all.end(), remote_before.end() - 32));
     const Bytes remote_now = remote_bytes();
     if (kind == OperationKind::read) {
-      EXPECT_TRUE(std::equal(local_at_end.begin(), local_at_end.begin() + n, remote_before.begin() + 32));
+      EXPECT_TRUE(
+          std::equal(local_at_end.begin(), local_at_end.begin() + n, remote_before.begin() + 32));
       EXPECT_EQ(remote_now, Bytes(remote_before.begin() + 32, remote_before.end() - 32));
       EXPECT_FALSE(end.uncertain || end.unsettled);
     } else {
       EXPECT_EQ(local_at_end, local_before);
       EXPECT_TRUE(std::equal(remote_now.begin(), remote_now.begin() + n, local_before.begin()));
       if (!end.uncertain) {
-        EXPECT_TRUE(std::equal(remote_now.begin() + n, remote_now.end(), remote_before.begin() + 32 + n))
+        EXPECT_TRUE(
+            std::equal(remote_now.begin() + n, remote_now.end(), remote_before.begin() + 32 + n))
             << "bytes beyond the confirmed ones changed, and nobody said so";
       } else {
         for (std::size_t i = end.confirmed_bytes; i < length; ++i) {
-          ASSERT_TRUE(remote_now[i] == remote_before[32 + i] || remote_now[i] == local_before[i] || corrupting) << i;
+          ASSERT_TRUE(remote_now[i] == remote_before[32 + i] || remote_now[i] == local_before[i] ||
+                      corrupting)
+              << i;
         }
       }
     }
@@ -146,12 +152,14 @@ struct Transfer {
 };
 
 std::string row_name(OperationKind kind, Place place, std::size_t step) {
-  return std::string(kind == OperationKind::read ? "READ" : "WRITE") + (place.local_file ? " file" : " memory") +
-         (place.remote_file ? " and remote file" : " and remote memory") + ", step " + std::to_string(step);
+  return std::string(kind == OperationKind::read ? "READ" : "WRITE") +
+         (place.local_file ? " file" : " memory") +
+         (place.remote_file ? " and remote file" : " and remote memory") + ", step " +
+         std::to_string(step);
 }
 
-/// Runs `act` at step 0, 1, 2, ... of a transfer, in a world of its own each time, until the transfer is
-/// over before the step comes.
+/// Runs `act` at step 0, 1, 2, ... of a transfer, in a world of its own each time, until the
+/// transfer is over before the step comes.
 template <class Act>
 void at_every_step(std::uint32_t length, const WorldOptions& options, Act&& act) {
   for (const OperationKind kind : {OperationKind::read, OperationKind::write}) {
@@ -175,11 +183,13 @@ void at_every_step(std::uint32_t length, const WorldOptions& options, Act&& act)
   }
 }
 
-constexpr std::uint32_t three_segments = 700'000;
+constexpr std::uint32_t three_segments = 530'000;
 
 WorldOptions coarse() {
   WorldOptions options;
-  options.unkind = 1;
+  options.unkind = 2;
+  options.channel_bytes = 300'000;
+  options.staging_buffers = 4;
   return options;
 }
 
@@ -203,7 +213,8 @@ TEST(LanePair, R28_a_transfer_is_whole_whatever_the_streams_do) {
   }
 }
 
-TEST(LanePair, R36_cancel_at_every_step_ends_a_slice_at_a_segment_border_and_leaves_the_lane_usable) {
+TEST(LanePair,
+     R36_cancel_at_every_step_ends_a_slice_at_a_segment_border_and_leaves_the_lane_usable) {
   at_every_step(three_segments, coarse(), [](Transfer& transfer) {
     transfer.cancel();
     transfer.pair.run();
@@ -275,20 +286,22 @@ TEST(LanePair, R30_cancel_and_then_a_cut_end_a_slice_once) {
   });
 }
 
-// A byte is changed on its way, in either direction: in a header that ends the lane, in a payload its
-// segment does not count. Bytes of headers are all tried, those of payload by stride.
+// A byte is changed on its way, in either direction: in a header that ends the lane, in a payload
+// its segment does not count. Bytes of headers are all tried, those of payload by stride.
 TEST(LanePair, R36_a_corrupted_segment_never_enters_the_prefix) {
   for (const OperationKind kind : {OperationKind::read, OperationKind::write}) {
     for (const Place place : places) {
       for (const bool towards_owner : {false, true}) {
         std::uint64_t in_all = UINT64_MAX;
-        for (std::uint64_t at = 0; at < in_all; at += at % 262'208 < 140 ? 1 : 9973) {
-          SCOPED_TRACE(row_name(kind, place, at) + (towards_owner ? " to the owner" : " to the consumer"));
+        for (std::uint64_t at = 0; at < in_all; at += at % 262'208 < 136 ? 1 : 19'973) {
+          SCOPED_TRACE(row_name(kind, place, at) +
+                       (towards_owner ? " to the owner" : " to the consumer"));
           WorldOptions options;
           options.unkind = 0;
           Transfer transfer(9, kind, place, three_segments, options);
           transfer.corrupting = true;
-          Channel& channel = towards_owner ? transfer.pair.world.to_owner : transfer.pair.world.to_consumer;
+          Channel& channel =
+              towards_owner ? transfer.pair.world.to_owner : transfer.pair.world.to_consumer;
           channel.flip_at = at;
           transfer.pair.run();
           in_all = std::min(in_all, channel.written);
@@ -315,7 +328,8 @@ TEST(LanePair, R28_a_file_that_fails_at_every_transfer_gives_its_prefix_and_its_
           continue;
         }
         for (int good = 0; good < 3; ++good) {
-          SCOPED_TRACE(row_name(kind, place, static_cast<std::size_t>(good)) + (at_owner ? " owner" : " consumer"));
+          SCOPED_TRACE(row_name(kind, place, static_cast<std::size_t>(good)) +
+                       (at_owner ? " owner" : " consumer"));
           Transfer transfer(4, kind, place, three_segments);
           (at_owner ? transfer.remote : transfer.local).fail_after = good;
           transfer.pair.run();
@@ -332,14 +346,16 @@ TEST(LanePair, R28_a_file_that_fails_at_every_transfer_gives_its_prefix_and_its_
   }
 }
 
-// -- many slices at once -----------------------------------------------------------------------------
+// -- many slices at once
+// -----------------------------------------------------------------------------
 
 /// Slices of several requests, each with a piece of its own at both ends.
 struct Crowd {
-  static constexpr std::uint32_t piece_bytes = 300'000;
-  static constexpr std::size_t pieces = 24;
+  static constexpr std::uint32_t piece_bytes = 280'000;
+  static constexpr std::size_t pieces = 16;
 
-  Crowd(std::uint64_t seed, const WorldOptions& options) : pair(seed, options), draws(seed * 31 + 7) {
+  Crowd(std::uint64_t seed, const WorldOptions& options)
+      : pair(seed, options), draws(seed * 31 + 7) {
     local_file.content = local_memory = pattern(piece_bytes * pieces, seed + 1);
     remote_file.content = pattern(piece_bytes * pieces, seed + 2);
     pair.access.add(memory_range, remote_file.content);
@@ -370,7 +386,9 @@ struct Crowd {
     slice.kind = piece.kind;
     slice.local = piece.local_file ? LocalBytes{nullptr, &local_file, offset_of(next)}
                                    : LocalBytes{local_memory.data() + offset_of(next), nullptr, 0};
-    slice.remote_range = piece.refused ? read_only_range : piece.remote_file ? file_range : memory_range;
+    slice.remote_range = piece.refused       ? read_only_range
+                         : piece.remote_file ? file_range
+                                             : memory_range;
     slice.remote_offset = piece.refused ? 0 : offset_of(next);
     slice.length_bytes = piece.length;
     pair.consumer->submit(slice);
@@ -405,10 +423,12 @@ struct Crowd {
         for (const bool file : {false, true}) {
           const Bytes& remote = pair.access.bytes(file ? file_range : memory_range);
           const bool mine = file == piece.remote_file;
-          EXPECT_TRUE(std::equal(remote.begin() + at, remote.begin() + at + (mine ? n : 0), local_before[0].begin() + at));
+          EXPECT_TRUE(std::equal(remote.begin() + at, remote.begin() + at + (mine ? n : 0),
+                                 local_before[0].begin() + at));
           if (!mine || !piece.end.uncertain) {
             const std::ptrdiff_t from = at + (mine ? n : 0);
-            EXPECT_TRUE(std::equal(remote.begin() + from, remote.begin() + at + piece_bytes, remote_before[0].begin() + from));
+            EXPECT_TRUE(std::equal(remote.begin() + from, remote.begin() + at + piece_bytes,
+                                   remote_before[0].begin() + from));
           }
         }
       }
@@ -466,7 +486,8 @@ TEST(LanePair, R28_a_crowd_of_slices_ends_whole) {
     }
     crowd.pair.run();
     crowd.check();
-    ASSERT_TRUE(crowd.both_ready()) << crowd.pair.consumer->why().message << crowd.pair.owner->why().message;
+    ASSERT_TRUE(crowd.both_ready())
+        << crowd.pair.consumer->why().message << crowd.pair.owner->why().message;
     for (std::size_t i = 0; i < crowd.next; ++i) {
       const auto& piece = crowd.piece_of[i];
       EXPECT_EQ(piece.end.confirmed_bytes, piece.refused ? 0 : piece.length) << i;
@@ -478,8 +499,9 @@ TEST(LanePair, R28_a_crowd_of_slices_ends_whole) {
   }
 }
 
-TEST(LanePair, R30_R36_a_crowd_with_cancels_cuts_and_failing_files_claims_nothing_that_is_not_true) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+TEST(LanePair,
+     R30_R36_a_crowd_with_cancels_cuts_and_failing_files_claims_nothing_that_is_not_true) {
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Crowd crowd(seed, crowded(seed));
     const bool cut = seed % 3 == 0;
@@ -507,7 +529,8 @@ TEST(LanePair, R30_R36_a_crowd_with_cancels_cuts_and_failing_files_claims_nothin
     crowd.pair.run();
     crowd.check();
     if (!cut) {
-      EXPECT_TRUE(crowd.both_ready()) << crowd.pair.consumer->why().message << " / " << crowd.pair.owner->why().message;
+      EXPECT_TRUE(crowd.both_ready())
+          << crowd.pair.consumer->why().message << " / " << crowd.pair.owner->why().message;
       for (std::size_t i = 0; i < crowd.next; ++i) {
         EXPECT_FALSE(crowd.piece_of[i].end.unsettled) << i;
       }
