@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::uint64_t group_bytes_max = std::uint64_t{8} << 20;
 constexpr std::size_t group_files_max = 32;
-constexpr std::size_t open_files_max = 256; // part files; the library bounds its own
 
 void add_operations(std::vector<Operation>& operations, const PullItem& item,
                     const Registration& registration) {
@@ -66,7 +65,7 @@ TransferEnd FilePull::run(std::span<const PullItem> items) {
 
 // What goes once more has its file open already.
 bool FilePull::can_start() const {
-  return !alone_.empty() || (!waiting_.empty() && open_files_ < open_files_max);
+  return !alone_.empty() || (!waiting_.empty() && open_files_ < open_files_max_);
 }
 
 // Takes the next files and puts them on their way. Empty ones are finished on the spot.
@@ -105,7 +104,7 @@ void FilePull::start_group() {
 
 bool FilePull::may_join(const Group& group, std::uint64_t group_bytes, const PullItem& item) const {
   return group.empty() ||
-         (group.size() < group_files_max && open_files_ < open_files_max &&
+         (group.size() < group_files_max && open_files_ < open_files_max_ &&
           item.length_bytes <= group_bytes_max - std::min(group_bytes, group_bytes_max));
 }
 

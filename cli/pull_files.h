@@ -3,6 +3,7 @@
 #pragma once
 
 #include "console.h"
+#include "descriptors.h"
 #include "destination.h"
 #include "interrupt.h"
 #include "options.h"
@@ -25,7 +26,8 @@ class FilePull {
 public:
   FilePull(Session& session, const PullOptions& options, Destination& destination,
            TransferWindow& window)
-      : session_(session), options_(options), destination_(destination), window_(window) {}
+      : session_(session), options_(options), destination_(destination), window_(window),
+        open_files_max_(raise_descriptor_limit().part_files) {}
 
   /// All of them, or until something stops it.
   TransferEnd run(std::span<const PullItem> items);
@@ -60,6 +62,7 @@ private:
   std::deque<Member> alone_; // shared a request with a file that failed: once more, each by itself
   std::unordered_map<std::uint64_t, Group> groups_; // in flight, by tag
   std::uint64_t next_tag_ = 0;
+  const std::size_t open_files_max_; // part files; the library bounds its own
   std::size_t open_files_ = 0;
   bool failed_fast_ = false;
   TransferEnd end_;

@@ -1,5 +1,6 @@
 #include "session.h"
 
+#include "descriptors.h"
 #include "errors.h"
 #include "glob.h"
 #include "text.h"
@@ -101,6 +102,7 @@ Result<TransferEngine> make_engine(const TcpConfig& tcp, std::chrono::nanosecond
   EngineOptions options;
   options.tcp = tcp;
   options.close_timeout = ceil<milliseconds>(close_timeout);
+  options.limits.open_files = raise_descriptor_limit().library_files;
   options.log = [&console](LogLevel level, std::string_view text) { console.log(level, text); };
   return TransferEngine::create(std::move(options));
 }

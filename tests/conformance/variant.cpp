@@ -53,11 +53,6 @@ TransferEngine& Variant::engine(EngineOptions options, const std::string& host) 
   node->host = host;
   options.log = [this](LogLevel level, std::string_view message) {
     const std::lock_guard lock(log_mutex_);
-    if (std::getenv("CONF_LOG")) {
-      std::fprintf(stderr, "%ld %s\n",
-                   long(std::chrono::steady_clock::now().time_since_epoch().count() / 1000000),
-                   std::string(message).c_str());
-    }
     log_.push_back(fmt::format("[{}] {}", static_cast<int>(level), message));
   };
   adapt(options, *node);

@@ -207,6 +207,7 @@ protected:
       next_ns = std::min(next_ns, worker->next_due_ns());
     }
     // What is said to be due now and stays so must not stop the world.
+    if (std::getenv("CONF_STEP")) std::fprintf(stderr, "now %lu net %ld e0 %ld e1 %ld stuck %d\n", now_ns, (long)(network_.next_event_ns()-now_ns), (long)(EngineAccess::earliest_deadline_ns(*nodes_[0]->engine)-now_ns), nodes_.size()>1?(long)(EngineAccess::earliest_deadline_ns(*nodes_[1]->engine)-now_ns):0, stuck_);
     stuck_ = next_ns <= now_ns ? stuck_ + 1 : 0;
     network_.advance_to(std::max(next_ns, stuck_ > 4 ? now_ns + 1'000 : now_ns));
   }

@@ -527,6 +527,7 @@ void SimSwitch::resume(Connection& connection) {
 
 std::vector<SimConnectionInfo> SimSwitch::connections() const {
   std::vector<SimConnectionInfo> list;
+  list.reserve(connections_.size());
   for (const auto& [id, connection] : connections_) {
     list.push_back({.id = id,
                     .client = connection->ends[0].address,
@@ -610,6 +611,7 @@ Result<Listener> SimNetwork::listen(const Address& address, std::uint64_t token)
     return refuse(EADDRINUSE);
   }
   const auto [id, socket] = sockets_.emplace();
+  WHERRY_ASSERT(socket != nullptr);
   socket->token = token;
   socket->bound = {address.host, port};
   switch_.listeners_[{host_, port}] = {this, id};
@@ -632,6 +634,7 @@ Result<SocketId> SimNetwork::accept(SocketId listener) {
   const SimConnectionId connection = waiting.front();
   waiting.pop_front();
   const auto [id, socket] = sockets_.emplace();
+  WHERRY_ASSERT(socket != nullptr);
   socket->connection = connection;
   socket->end = 1;
   switch_.find(connection)->ends[1].socket = id;
@@ -650,6 +653,7 @@ Result<SocketId> SimNetwork::connect(const Address& address, std::uint64_t token
   connection->ends[0].address = {host_, free_port()};
   connection->ends[1].address = {own_host(address.host), address.port};
   const auto [id, socket] = sockets_.emplace();
+  WHERRY_ASSERT(socket != nullptr);
   socket->token = token;
   socket->connection = connection->id;
   socket->end = 0;

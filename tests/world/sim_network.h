@@ -194,13 +194,13 @@ public:
   Result<Listener> listen(const Address& address, std::uint64_t token) override;
   Result<SocketId> accept(SocketId listener) override;
   Result<SocketId> connect(const Address& address, std::uint64_t token) override;
-  int connect_error(SocketId socket) override;
-  void set_token(SocketId socket, std::uint64_t token) override;
-  std::string peer_name(SocketId socket) override;
-  IoResult readv(SocketId socket, std::span<const iovec> into) override;
-  IoResult writev(SocketId socket, std::span<const iovec> from) override;
-  void shutdown_write(SocketId socket) override;
-  void close(SocketId socket) override;
+  int connect_error(SocketId id) override;
+  void set_token(SocketId id, std::uint64_t token) override;
+  std::string peer_name(SocketId id) override;
+  IoResult readv(SocketId id, std::span<const iovec> into) override;
+  IoResult writev(SocketId id, std::span<const iovec> from) override;
+  void shutdown_write(SocketId id) override;
+  void close(SocketId id) override;
   std::size_t wait(std::span<NetworkEvent> out, std::int64_t timeout_ns) override;
   void wake() override { woken_ = true; }
   Result<std::vector<Address>> resolve(const std::string& host, std::uint16_t port) override;
@@ -224,7 +224,7 @@ private:
   SimNetwork(SimSwitch& owner, std::uint64_t id, std::string host)
       : switch_(owner), id_(id), host_(std::move(host)) {}
   int planted_error(SimCall call);
-  void make_ready(SocketId socket);
+  void make_ready(SocketId id);
   bool describe(SocketId id, NetworkEvent& out);
   std::string own_host(const std::string& text) const;
   std::uint16_t free_port();

@@ -49,9 +49,10 @@ Consumer& Workload::any_consumer() {
 }
 
 Consumer::Handle* Workload::any_handle(Consumer& consumer) {
+  SeededRandom& random = world_.random();
   std::vector<Consumer::Handle*> usable;
   for (const auto& handle : consumer.handles()) {
-    if (handle->remote && !handle->known.empty()) {
+    if (handle->remote && !handle->known.empty() && (!handle->was_stale || random.one_in(8))) {
       usable.push_back(handle.get());
     }
   }
@@ -258,7 +259,7 @@ void Workload::submit_something() {
   Consumer& consumer = any_consumer();
   Consumer::Handle* handle = any_handle(consumer);
   if (handle == nullptr) {
-    return;
+    return open_something(consumer);
   }
   std::vector<OperationModel> parts = draw_batch(consumer, *handle);
   const SubmitOptions options = draw_options(consumer);
@@ -392,6 +393,11 @@ void Workload::open_or_close() {
     }
     return;
   }
+  open_something(consumer);
+}
+
+void Workload::open_something(Consumer& consumer) {
+  SeededRandom& random = world_.random();
   SourceReference reference = publisher_.reference();
   if (random.one_in(2)) {
     reference.epoch.reset();

@@ -54,6 +54,7 @@ private:
   void ask_something();
   void recall_something();
   void open_or_close();
+  void open_something(Consumer& consumer);
 
   World& world_;
   Oracle& oracle_;

@@ -118,6 +118,21 @@ std::uint64_t World::next_ns() {
   return std::max(next, now_ns());
 }
 
+std::string World::what_is_due() {
+  std::string text;
+  for (const auto& process : processes_) {
+    if (!process->engine || process->dying || process->stopped_until_ns > now_ns()) {
+      continue;
+    }
+    const auto is_due = [this](std::uint64_t ns) { return ns <= now_ns(); };
+    text += fmt::format(" {}: events {}, files {}, deadline {};", process->host,
+                        process->network->sim()->has_events(),
+                        is_due(process->worker->next_due_ns()),
+                        is_due(EngineAccess::earliest_deadline_ns(*process->engine)));
+  }
+  return text;
+}
+
 bool World::go_on() {
   const std::uint64_t next = next_ns();
   if (next == never_ns) {
@@ -127,8 +142,8 @@ bool World::go_on() {
     standing_still_ = 0;
     net_.advance_to(next);
   } else if (++standing_still_ > standing_still_max && next != blocked_until_ns_) {
-    blame("something is due and no engine does anything: one with a thread would spin");
-    net_.advance_to(next + 1);
+    blame("something is due, and nobody does anything: a thread would spin;" + what_is_due());
+    net_.advance_to(next + 1 * ms);
   }
   while (!timers_.empty() && timers_.begin()->first <= now_ns()) {
     auto timer = timers_.extract(timers_.begin());

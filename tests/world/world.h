@@ -106,6 +106,7 @@ private:
   bool let_work();
   bool go_on();
   std::uint64_t next_ns();
+  std::string what_is_due();
 
   Trace& trace_;
   SeededRandom random_;

@@ -374,8 +374,9 @@ void ConsumerLane::cancel_slot(std::uint32_t index, std::uint64_t now_ns) {
   Slot& slot = slots_[index];
   slot.cancelled = true;
   if (slot.slice.kind == OperationKind::write) {
-    sender_.stop(index, writer_);
-    expect_batch_by(add_ns(now_ns, config_.cancel_grace_ns));
+    if (sender_.stop(index, writer_)) {
+      expect_batch_by(add_ns(now_ns, config_.cancel_grace_ns));
+    }
     return;
   }
   if (!slot.asked) {

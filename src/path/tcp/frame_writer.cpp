@@ -75,6 +75,7 @@ void FrameWriter::seal_frame(wire::FrameType type, std::size_t count, std::span<
   header.count = static_cast<std::uint16_t>(count);
   header.payload_bytes = payload_bytes;
   header.sequence = sequence_++;
+  ++frames_;
   header.payload_checksum = checksum;
   wire::seal(header, frame.subspan(wire::frame_header_bytes),
              frame.first<wire::frame_header_bytes>());
@@ -152,6 +153,7 @@ std::size_t FrameWriter::unsend() {
     pieces_.resize(first);
     segments_.pop_back();
     --sequence_;
+    --frames_;
   }
   return segments_.size();
 }

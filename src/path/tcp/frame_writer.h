@@ -64,7 +64,7 @@ public:
   const Error& error() const { return error_; }
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t batches() const { return batches_; }
-  std::uint64_t frames() const { return sequence_; }
+  std::uint64_t frames() const { return frames_; } ///< Less those that were taken back.
 
 private:
   struct Segment {
@@ -88,6 +88,7 @@ private:
   Error error_;
   std::uint64_t bytes_ = 0;
   std::uint64_t batches_ = 0;
+  std::uint64_t frames_ = 0;
 };
 
 } // namespace wherry

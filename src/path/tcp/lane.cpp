@@ -78,7 +78,6 @@ bool Lane::read_some() {
 
 bool Lane::write_some() {
   const std::uint64_t bytes = writer_.bytes();
-  const std::uint64_t frames = writer_.frames();
   for (int i = 0; i < batches_a_turn && writable_; ++i) {
     if (writer_.idle()) {
       if (!control_due() && sender_.empty()) {
@@ -103,7 +102,9 @@ bool Lane::write_some() {
     }
   }
   counters_.bytes_sent += writer_.bytes() - bytes;
-  counters_.frames_sent += writer_.frames() - frames;
+  // Frames that were taken back since the last time are counted when they go out.
+  counters_.frames_sent += writer_.frames() - frames_counted_;
+  frames_counted_ = writer_.frames();
   return writer_.bytes() != bytes;
 }
 

@@ -102,6 +102,7 @@ private:
   std::uint64_t last_moved_ns_;
   std::uint64_t batch_deadline_ns_; // For the batch of that number; never_ns: none.
   std::uint64_t deadline_batch_ = 0;
+  std::uint64_t frames_counted_ = 0; // Of the writer's, in counters_.
 };
 
 } // namespace wherry

@@ -186,7 +186,7 @@ void OwnerLane::answer(std::uint64_t slice, std::uint32_t bytes, ErrorCode code,
   answer_now_ |= code != ErrorCode{} || results_.size() > results_wait_max;
   if (code == ErrorCode{} && !results_.empty()) {
     wire::ResultDescriptor& last = results_[results_.size() - 1];
-    if (last.slice == slice && last.code == 0) {
+    if (last.slice == slice && last.code == 0 && bytes <= wire::slice_bytes_max - last.bytes) {
       last.bytes += bytes;
       return;
     }

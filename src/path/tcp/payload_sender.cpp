@@ -259,15 +259,16 @@ bool PayloadSender::stop(std::uint32_t tag, FrameWriter& writer) {
       continue;
     }
     if (progress.stopped) {
-      return true;
+      return progress.committed > progress.sent;
     }
     take_back(writer);
     progress.stopped = true;
+    const bool in_transit = progress.committed > progress.sent;
     drop_loads_of(first_position_ + i);
     end_if_over(progress);
     pop_loads();
     pop_ended();
-    return true;
+    return in_transit;
   }
   return false;
 }

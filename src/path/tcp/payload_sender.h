@@ -41,7 +41,8 @@ public:
   bool has_room() const { return room() > 0; }
   std::size_t room() const { return items_.room(); }
   void push(const Item& item);
-  /// No further byte of the item goes out, but for the segment in transit. Ended follows.
+  /// No further byte of the item goes out, but for the segment in transit. Ended follows. Returns
+  /// whether that segment has some of it.
   bool stop(std::uint32_t tag, FrameWriter& writer);
   /// The stream is gone. What was begun counts as sent, what was not does not.
   void stop_all(FrameWriter& writer);

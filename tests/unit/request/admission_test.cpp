@@ -376,7 +376,7 @@ TEST_F(AdmissionTest, R27_random_batches_hold_exactly_the_ranges_they_name) {
 
 TEST_F(AdmissionTest, R43_the_steady_state_allocates_nothing) {
   WHERRY_SKIP_WITHOUT_ALLOCATIONS();
-  const std::vector<Operation> many = batch_over_new_ranges(1000);
+  std::vector<Operation> many = batch_over_new_ranges(1000);
   std::vector<Operation> few = many;
   for (std::size_t i = 0; i < few.size(); ++i) {
     few[i].local_range = many[i % 3].local_range;
