@@ -83,6 +83,8 @@ public:
   void send_raw(std::span<const std::byte> bytes);
   /// Sends what is queued, then ends. on_control_closed is not called.
   void close_after_flush();
+  /// Ends now; what is queued is not sent. on_control_closed is not called.
+  void abandon() { closed_ = true; }
   bool closed() const { return closed_; }
   std::uint64_t token() const { return token_; }
 

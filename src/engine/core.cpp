@@ -980,6 +980,7 @@ Result<void> EngineCore::close(Deadline deadline) {
       for (const auto& remote : running_remotes_) {
         remote->close_now(closed_error());
       }
+      owner_.abandon();
     });
     over = drive_until(add_ns(seams_.clock->now_ns(), force_grace_ns), ended);
   }

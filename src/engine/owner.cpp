@@ -303,6 +303,7 @@ public:
       return lane.endpoint == nullptr || lane.endpoint->lane().state() == LinkState::drained;
     });
   }
+  void abandon() { control_->abandon(); }
   void recall(std::uint64_t range) { control_->send(wire::Recall{range}); }
 
   /// R22: whether a join may come in; takes its generation.
@@ -927,6 +928,10 @@ void Owner::close() {
     close_source(id);
   }
   greeters_.clear();
+}
+
+void Owner::abandon() {
+  sessions_.for_each([](std::uint64_t, std::unique_ptr<Session>& session) { session->abandon(); });
 }
 
 } // namespace wherry

@@ -64,6 +64,8 @@ public:
 
   /// Ends everything; over when idle().
   void close();
+  /// After close(): peers that do not take their last words are not waited for.
+  void abandon();
   bool idle() const { return sessions_.empty() && greeters_.empty(); }
   bool serves() const { return !listeners_.empty(); }
   bool turn(std::uint64_t now_ns);
