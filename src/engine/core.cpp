@@ -997,7 +997,8 @@ Result<void> EngineCore::close(Deadline deadline) {
 }
 
 bool EngineCore::close_for_good() {
-  auto closed = close(Deadline::after(options_.close_timeout));
+  const auto now = Deadline::Clock::time_point(std::chrono::nanoseconds(seams_.clock->now_ns()));
+  auto closed = close(Deadline::at(now + options_.close_timeout));
   if (closed) {
     return true;
   }

@@ -72,10 +72,10 @@ void Leader::give_up(bool attention) {
 void Leader::tell_followers() {
   {
     const std::lock_guard lock(mutex_);
+    ++news_;
     if (followers_ == 0) {
       return;
     }
-    ++news_;
   }
   followers_changed_.notify_all();
 }

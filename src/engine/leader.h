@@ -35,6 +35,8 @@ public:
         holder_ = Holder::application;
         return true;
       }
+      // Taken before the question: what is told while it is asked is not slept through.
+      const std::uint64_t seen = news_;
       lock.unlock();
       const bool over = done();
       lock.lock();
@@ -48,7 +50,6 @@ public:
       if (now >= deadline_ns) {
         return false;
       }
-      const std::uint64_t seen = news_;
       if (holder_ == Holder::engine) {
         ++urgent_;
         lock.unlock();

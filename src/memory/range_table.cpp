@@ -12,6 +12,9 @@ namespace wherry {
 namespace {
 
 Result<void> check(const RangeSpec& spec) {
+  if (spec.visibility > Visibility::remote_read_write) {
+    return fail(ErrorCode::invalid_argument, "visibility: the value has no meaning");
+  }
   // A file may be empty, and is served as such; memory of no bytes is a caller's mistake.
   if (spec.length_bytes == 0 && spec.kind == RangeKind::host_memory) {
     return fail(ErrorCode::invalid_argument, "memory of zero bytes cannot be registered");

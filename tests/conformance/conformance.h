@@ -25,15 +25,6 @@
 
 namespace wherry::conformance {
 
-/// For what must happen: a bound, not a time.
-inline Deadline soon() {
-  return Deadline::after(std::chrono::seconds(60));
-}
-/// For waits that are to elapse.
-inline Deadline a_moment() {
-  return Deadline::after(std::chrono::milliseconds(20));
-}
-
 // --- Bytes --------------------------------------------------------------------------------------
 
 using Bytes = std::vector<std::byte>;
@@ -83,6 +74,10 @@ protected:
 
   Variant& on() { return *variant_; }
   bool can(Ability ability) const { return variant_->can(ability); }
+  /// For what must happen: a bound, not a time.
+  Deadline soon() { return variant_->after(std::chrono::seconds(60)); }
+  /// For waits that are to elapse.
+  Deadline a_moment() { return variant_->after(std::chrono::milliseconds(20)); }
   TransferEngine& engine(EngineOptions options = {}) {
     return variant_->engine(std::move(options));
   }
@@ -137,6 +132,8 @@ public:
   std::span<std::byte> theirs(std::size_t from, std::size_t bytes) {
     return std::span(*their_bytes).subspan(from, bytes);
   }
+
+  Deadline soon() { return on.after(std::chrono::seconds(60)); }
 
   Variant& on;
   TransferEngine& owner;

@@ -12,6 +12,7 @@
 
 #include <wherry/wherry.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -77,6 +78,8 @@ public:
 
   // --- Time ---
 
+  /// On the clock of this world.
+  virtual Deadline after(std::chrono::nanoseconds duration) = 0;
   /// Drives what must be driven until `done`, or for a bounded while (then false).
   bool run_until(const std::function<bool()>& done);
   /// Time for everything that can happen by itself to happen.

@@ -48,6 +48,7 @@ public:
   }
 
   std::string_view name() const override { return "tcp_sockets"; }
+  Deadline after(std::chrono::nanoseconds duration) override { return Deadline::after(duration); }
   bool can(Ability ability) const override { return ability != Ability::script; }
   Served served() override { return {tcp_slices(), 0}; }
 
@@ -129,6 +130,10 @@ public:
   ~SimulatedVariant() override { drop_all(); }
 
   std::string_view name() const override { return "tcp_simulated"; }
+  Deadline after(std::chrono::nanoseconds duration) override {
+    return Deadline::at(
+        Deadline::Clock::time_point(std::chrono::nanoseconds(clock_->now_ns()) + duration));
+  }
   bool can(Ability ability) const override {
     return ability != Ability::threads && ability != Ability::script && ability != Ability::raw;
   }
@@ -207,7 +212,6 @@ protected:
       next_ns = std::min(next_ns, worker->next_due_ns());
     }
     // What is said to be due now and stays so must not stop the world.
-    if (std::getenv("CONF_STEP")) std::fprintf(stderr, "now %lu net %ld e0 %ld e1 %ld stuck %d\n", now_ns, (long)(network_.next_event_ns()-now_ns), (long)(EngineAccess::earliest_deadline_ns(*nodes_[0]->engine)-now_ns), nodes_.size()>1?(long)(EngineAccess::earliest_deadline_ns(*nodes_[1]->engine)-now_ns):0, stuck_);
     stuck_ = next_ns <= now_ns ? stuck_ + 1 : 0;
     network_.advance_to(std::max(next_ns, stuck_ > 4 ? now_ns + 1'000 : now_ns));
   }

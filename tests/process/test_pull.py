@@ -385,3 +385,16 @@ def test_json_progress_is_one_object_a_line(serve, tmp_path):
     events = [json.loads(line) for line in result.stderr.splitlines()]
     assert events and all(event["event"] == "progress" for event in events)
     assert events[-1]["bytes"] == events[-1]["total_bytes"] == 64 * 2**20
+
+
+def test_R43_a_process_with_few_descriptors_still_gets_on(serve, tmp_path):
+    contents = filled(tmp_path / "source", {b"%d" % i: i + 1 for i in range(400)})
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+
+    owner = serve(tmp_path / "source", preexec_fn=limit)
+    pull = ["pull", "--no-sync", "--jobs", "8", owner.reference, tmp_path / "copy"]
+    result = wherry(*pull, preexec_fn=limit)
+    assert result.status == 0, result
+    assert tree(tmp_path / "copy") == contents
