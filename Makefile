@@ -1,7 +1,7 @@
 # The ways in. `make help` lists them; tools/ has what they run.
 JOBS := $(shell nproc)
 
-.PHONY: help setup build demo test test-full lint format bench clean
+.PHONY: help setup build demo test test-full lint format bench matrix clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
@@ -35,6 +35,9 @@ bench: ## throughput and latency by size, beside a plain program
 	@cmake --preset release -DWHERRY_TESTS=OFF -DWHERRY_BENCH=ON
 	@cmake --build --preset release -j $(JOBS) --target bench
 	@bench/run
+
+matrix: ## write docs/capability-matrix.md from what the command answers
+	@tools/capability-matrix
 
 clean: ## remove build/
 	@rm -rf build

@@ -142,12 +142,14 @@ void TransferWindow::tick() {
   progress_.update(bytes);
 }
 
-TransferWindow::Ended TransferWindow::take(std::size_t slot) {
-  Slot& ended = *slots_[slot];
-  Ended result{ended.tag, ended.request.report()};
-  ended_bytes_ += result.report.completed_bytes;
-  slots_[slot].reset();
-  --in_flight_;
+TransferWindow::Ended TransferWindow::take(std::size_t index) {
+  Ended result;
+  if (std::optional<Slot>& slot = slots_[index]) {
+    result = {slot->tag, slot->request.report()};
+    ended_bytes_ += result.report.completed_bytes;
+    slot.reset();
+    --in_flight_;
+  }
   return result;
 }
 

@@ -63,7 +63,7 @@ private:
                  Interrupt& interrupt, Progress& progress, CompletionQueue queue);
   void collect();
   void tick();
-  Ended take(std::size_t slot);
+  Ended take(std::size_t index);
 
   RemoteSource& remote_;
   const TransferOptions& options_;

@@ -16,6 +16,7 @@ public:
   UniqueFunction() = default;
   template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, UniqueFunction>)
+  // NOLINTNEXTLINE(google-explicit-constructor): implicit, as std::function's
   UniqueFunction(F&& f)
       : target_(std::make_unique<Target<std::remove_cvref_t<F>>>(std::forward<F>(f))) {}
 
@@ -29,9 +30,9 @@ private:
   };
   template <class F>
   struct Target final : Base {
-    explicit Target(F f) : f_(std::move(f)) {}
-    R call(Args... args) override { return f_(std::forward<Args>(args)...); }
-    F f_;
+    explicit Target(F f) : function(std::move(f)) {}
+    R call(Args... args) override { return function(std::forward<Args>(args)...); }
+    F function;
   };
   std::unique_ptr<Base> target_;
 };

@@ -25,6 +25,15 @@ std::uint64_t ns(std::chrono::nanoseconds duration) {
   return duration.count() > 0 ? static_cast<std::uint64_t>(duration.count()) : 0;
 }
 
+// Why a path cannot be had where only `able` can serve: what is built elsewhere is not called
+// unbuilt.
+std::string cannot_serve(PathKind path, std::string_view what, PathKind able) {
+  const bool built = path == PathKind::tcp || path == PathKind::posix;
+  return fmt::format("the path {} {}; {} can be reached by: {}", to_string(path),
+                     built ? fmt::format("does not reach {}", what) : "is not built", what,
+                     to_string(able));
+}
+
 std::uint64_t clock_now(void* clock) {
   return static_cast<Clock*>(clock)->now_ns();
 }
@@ -82,10 +91,19 @@ std::uint64_t EngineCore::to_ns(Deadline deadline) {
 void EngineCore::run_thread() {
   while (leader_.lead_as_engine()) {
     while (!leader_.wanted() && !leader_.stopping()) {
-      shard_.turn(never_ns);
+      turn(never_ns);
     }
     leader_.give_up_as_engine();
   }
+}
+
+// One turn of the shard; whatever moved may be what a follower waits for.
+bool EngineCore::turn(std::uint64_t block_until_ns) {
+  const bool moved = shard_.turn(block_until_ns);
+  if (moved) {
+    leader_.tell_followers();
+  }
+  return moved;
 }
 
 void EngineCore::give_up_lead(bool attention) {
@@ -105,12 +123,12 @@ auto EngineCore::lead(F&& f) {
 void EngineCore::turn_once(std::uint64_t deadline_ns) {
   if (options_.threads == 0 && options_.on_idle) {
     // The clock may stand still until on_idle moves it: nothing here sleeps.
-    if (!shard_.turn(0)) {
+    if (!turn(0)) {
       options_.on_idle();
     }
     return;
   }
-  shard_.turn(deadline_ns);
+  turn(deadline_ns);
 }
 
 template <class Done>
@@ -155,7 +173,7 @@ bool EngineCore::progress() {
   if (!leader_.try_lead()) {
     return false;
   }
-  const bool moved = shard_.turn(0);
+  const bool moved = turn(0);
   give_up_lead(false);
   return moved;
 }
@@ -164,7 +182,7 @@ void EngineCore::help() {
   if (!leader_.try_lead()) {
     return;
   }
-  shard_.turn(0);
+  turn(0);
   give_up_lead(false);
 }
 
@@ -243,9 +261,6 @@ bool EngineCore::on_turn(std::uint64_t now_ns) {
   if (!retirements_.empty()) {
     moved |= progress_retirements();
   }
-  if (moved) {
-    leader_.tell_followers();
-  }
   return moved;
 }
 
@@ -287,9 +302,9 @@ Result<EngineCore::Registered> EngineCore::register_file(const std::string& path
     return fail(closed_error());
   }
   if (options.engine != PathKind::automatic && options.engine != PathKind::posix) {
-    return fail(ErrorCode::unavailable,
-                fmt::format("{}: the file engine {} is not built; built is: posix", path,
-                            to_string(options.engine)));
+    return fail(
+        ErrorCode::unavailable,
+        fmt::format("{}: {}", path, cannot_serve(options.engine, "files", PathKind::posix)));
   }
   PosixFileSpec file;
   file.path = path;
@@ -361,12 +376,18 @@ Result<Retired> EngineCore::retire(std::uint64_t registration, Deadline deadline
   });
   const auto over = [&] { return retirement->over.load(std::memory_order_acquire); };
   if (!wait_until(deadline_ns, over)) {
-    lead([&] {
+    // Nothing to force means that only leases are waited for: the deadline is the caller's.
+    const bool forced = lead([&] {
+      bool any = false;
       for (const auto& recall : retirement->recalls) {
+        any |= !recall->revoked;
         owner_.force(*recall);
       }
+      return any;
     });
-    wait_until(add_ns(seams_.clock->now_ns(), force_grace_ns), over);
+    if (forced) {
+      wait_until(add_ns(seams_.clock->now_ns(), force_grace_ns), over);
+    }
   }
   if (!over()) {
     return fail(ErrorCode::busy,
@@ -575,9 +596,7 @@ Result<EngineCore::Opened> EngineCore::open(const SourceReference& reference,
     return fail(closed_error());
   }
   if (options.path != PathKind::automatic && options.path != PathKind::tcp) {
-    return fail(ErrorCode::unavailable,
-                fmt::format("the path {} is not built; sources can be reached by: tcp",
-                            to_string(options.path)));
+    return fail(ErrorCode::unavailable, cannot_serve(options.path, "sources", PathKind::tcp));
   }
   const std::uint32_t lanes = options.lanes.value_or(options_.tcp.lanes);
   if (lanes < 1 || lanes > 64) {
@@ -750,10 +769,9 @@ Result<std::uint64_t> EngineCore::submit(std::uint64_t remote_id,
     return refused(found.error());
   }
   if (options.path != PathKind::automatic && options.path != PathKind::tcp) {
-    return refused(fail(ErrorCode::unavailable,
-                        fmt::format("the path {} is not built; this source can be reached by: tcp",
-                                    to_string(options.path)))
-                       .value());
+    return refused(
+        fail(ErrorCode::unavailable, cannot_serve(options.path, "this source", PathKind::tcp))
+            .value());
   }
   if (queue != nullptr) {
     if (auto reserved = queue->reserve(); !reserved) {

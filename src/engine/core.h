@@ -124,6 +124,7 @@ private:
   bool wait_until(std::uint64_t deadline_ns, Done&& done);
   template <class Done>
   bool drive_until(std::uint64_t deadline_ns, Done&& done);
+  bool turn(std::uint64_t block_until_ns);
   void turn_once(std::uint64_t deadline_ns);
   void give_up_lead(bool attention);
   void run_thread();

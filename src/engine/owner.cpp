@@ -303,6 +303,11 @@ public:
       return lane.endpoint == nullptr || lane.endpoint->lane().state() == LinkState::drained;
     });
   }
+  /// Whether an operation of this peer holds the published range.
+  bool uses(std::uint64_t range) const {
+    return std::any_of(uses_.begin(), uses_.end(),
+                       [&](const Use& use) { return use.range == range; });
+  }
   void abandon() { control_->abandon(); }
   void recall(std::uint64_t range) { control_->send(wire::Recall{range}); }
 
@@ -417,6 +422,11 @@ private:
     std::uint32_t generation = 0;
   };
   struct Checksum;
+  struct Use {
+    std::uint64_t range = 0; // Published.
+    std::uint64_t registration = 0;
+    std::uint64_t count = 0;
+  };
 
   // The consumer's former session is over before this one begins (R29).
   bool welcome_when_alone() {
@@ -458,9 +468,28 @@ private:
     if (!lease) {
       return {lease.error().code, {}, 0};
     }
-    return {{}, local_bytes(*lease, offset), lease->range};
+    use_of(range, lease->range).count += 1;
+    return {{}, local_bytes(*lease, offset), range};
   }
-  void release(std::uint64_t lease) override { owner_.ranges_.release_for_peer(lease); }
+  void release(std::uint64_t lease) override {
+    Use& use = use_of(lease, 0);
+    owner_.ranges_.release_for_peer(use.registration);
+    if (--use.count == 0) {
+      use = uses_.back();
+      uses_.pop_back();
+    }
+  }
+  // Leases are named by the published range: another one may stand on the same registration.
+  Use& use_of(std::uint64_t range, std::uint64_t registration) {
+    // Few at a time, and mostly the last.
+    for (auto use = uses_.rbegin(); use != uses_.rend(); ++use) {
+      if (use->range == range) {
+        return *use;
+      }
+    }
+    WHERRY_ASSERT(registration != 0);
+    return uses_.emplace_back(Use{range, registration, 0});
+  }
 
   // ControlHandler
   void on_control_closed(const Error&) override { end({}); }
@@ -535,6 +564,7 @@ private:
   std::unique_ptr<ControlChannel> control_;
   std::vector<wire::FenceRequest> fences_;
   std::uint64_t previous_;
+  std::vector<Use> uses_; // By operations of this peer.
   std::size_t checksums_ = 0;
   bool welcomed_ = false;
   bool ending_ = false;
@@ -606,7 +636,7 @@ void Owner::Session::step_checksum(std::shared_ptr<Checksum> checksum) {
         if (!ending_ && !checksum->error && checksum->left > 0) {
           return step_checksum(checksum);
         }
-        owner_.ranges_.release_for_peer(checksum->lease);
+        release(checksum->lease);
         --checksums_;
         if (ending_) {
           return;
@@ -878,8 +908,12 @@ void Owner::force(RecallState& recall) {
   revoke_if_acknowledged(recall);
 }
 
-bool Owner::over(const RecallState& recall) const {
-  return recall.revoked && ranges_.peer_leases(recall.registration) == 0;
+bool Owner::over(const RecallState& recall) {
+  bool used = false;
+  sessions_.for_each([&](std::uint64_t, std::unique_ptr<Session>& session) {
+    used |= session->source() == recall.source && session->uses(recall.range);
+  });
+  return recall.revoked && !used;
 }
 
 void Owner::on_acknowledged(std::uint64_t session, std::uint64_t range) {

@@ -60,7 +60,7 @@ public:
   /// The deadline has come: sessions that have not acknowledged lose their lanes.
   void force(RecallState& recall);
   /// Whether lanes that were cut for it may still touch the range.
-  bool over(const RecallState& recall) const;
+  bool over(const RecallState& recall);
 
   /// Ends everything; over when idle().
   void close();

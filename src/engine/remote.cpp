@@ -752,12 +752,11 @@ RequestState& Remote::listed_request(std::uint64_t id) {
 void Remote::add(RequestState& request) {
   list(request);
   start_dealing(request);
-  if (phase_ != Phase::idle) {
-    return after_change(request);
-  }
-  if (state() == SourceState::lost && !closing_) {
+  if (phase_ == Phase::idle && state() == SourceState::lost && !closing_) {
     open(add_ns(shard_.now_ns(), ns(host_.tcp().connect_timeout)));
-    return;
+  }
+  if (phase_ != Phase::idle) {
+    return after_change(request); // An empty batch is over already.
   }
   const Error error = why();
   {
@@ -772,10 +771,7 @@ void Remote::cancel(RequestState& request) {
     return;
   }
   request.cancel_passed_on = true;
-  {
-    const std::lock_guard lock(request.mutex);
-    request.ledger.end(Outcome::cancelled);
-  }
+  end_early(request, Outcome::cancelled);
   for (LaneSlot& lane : lanes_) {
     if (lane.endpoint == nullptr) {
       continue;
@@ -784,6 +780,15 @@ void Remote::cancel(RequestState& request) {
     lane.endpoint->activate();
   }
   after_change(request);
+}
+
+// Its WRITEs that are out are uncertain from now on (R29), for reports and for admission at once.
+void Remote::end_early(RequestState& request, Outcome outcome) {
+  const std::lock_guard lock(mutex_);
+  const std::lock_guard request_lock(request.mutex);
+  if (request.ledger.end(outcome) && !request.ledger.is_settled()) {
+    remember_unsettled(request);
+  }
 }
 
 bool Remote::check_request_deadlines(std::uint64_t now_ns) {
@@ -799,10 +804,7 @@ bool Remote::check_request_deadlines(std::uint64_t now_ns) {
   };
   bool moved = false;
   while (RequestState* request = due()) {
-    {
-      const std::lock_guard lock(request->mutex);
-      request->ledger.end(Outcome::timed_out);
-    }
+    end_early(*request, Outcome::timed_out);
     cancel(*request);
     moved = true;
   }
@@ -939,6 +941,7 @@ bool Remote::collect(Link& link) {
         }
       }
       if (completion.unsettled) {
+        const std::lock_guard lock(mutex_);
         remember_unsettled(*last);
       }
       completion.error.reset();
@@ -956,12 +959,15 @@ bool Remote::collect(Link& link) {
 // Publishes what the ledger says now; a drained request leaves.
 void Remote::after_change(RequestState& request) {
   bool changed = false;
+  bool settled = false;
   {
     const std::lock_guard lock(request.mutex);
     const bool drained = request.ledger.drained();
     if (drained && request.unsettled_slices == 0 && request.ledger.has_unsettled()) {
       request.ledger.settle();
     }
+    settled = request.remembered_unsettled && request.unsettled_slices == 0 &&
+              request.ledger.outcome() && request.ledger.is_settled();
     if (request.ledger.outcome().has_value() &&
         !request.has_outcome.load(std::memory_order_relaxed)) {
       request.has_outcome.store(true, std::memory_order_release);
@@ -971,6 +977,9 @@ void Remote::after_change(RequestState& request) {
       request.is_drained.store(true, std::memory_order_release);
       changed = true;
     }
+  }
+  if (settled) {
+    forget_unsettled(request);
   }
   if (!changed) {
     return;
@@ -984,13 +993,13 @@ void Remote::after_change(RequestState& request) {
 // -- unsettled WRITEs (R29)
 // -----------------------------------------------------------------------------
 
+// With the mutex held.
 void Remote::remember_unsettled(RequestState& request) {
   if (request.remembered_unsettled) {
     return;
   }
   request.remembered_unsettled = true;
   unsettled_requests_.push_back(request.id);
-  const std::lock_guard lock(mutex_);
   for (const Operation& op : request.ledger.operations()) {
     if (op.kind != OperationKind::write) {
       continue;
@@ -1003,20 +1012,36 @@ void Remote::remember_unsettled(RequestState& request) {
   }
 }
 
+// All of its WRITEs were answered after all.
+void Remote::forget_unsettled(RequestState& request) {
+  request.remembered_unsettled = false;
+  std::erase(unsettled_requests_, request.id);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(unsettled_, [&](const Unsettled& u) { return u.request == request.id; });
+  everything_unsettled_ = everything_unsettled_ && !unsettled_requests_.empty();
+}
+
 // Every lane that may have carried an unanswered WRITE has been ended by the owner.
 void Remote::settle_all() {
-  const std::lock_guard lock(mutex_);
-  unsettled_.clear();
-  everything_unsettled_ = false;
-  for (RequestState* request : requests_) {
-    const std::lock_guard request_lock(request->mutex);
-    request->unsettled_slices = 0;
-    request->remembered_unsettled = false;
+  std::vector<std::uint64_t> settled;
+  settled.swap(unsettled_requests_);
+  {
+    const std::lock_guard lock(mutex_);
+    unsettled_.clear();
+    everything_unsettled_ = false;
+    for (RequestState* request : requests_) {
+      const std::lock_guard request_lock(request->mutex);
+      request->unsettled_slices = 0;
+      request->remembered_unsettled = false;
+      // Ended early, and still out on a lane that has not been ended.
+      if (request->ledger.outcome() && !request->ledger.is_settled()) {
+        remember_unsettled(*request);
+      }
+    }
   }
-  for (const std::uint64_t id : unsettled_requests_) {
+  for (const std::uint64_t id : settled) {
     host_.settle_request(id);
   }
-  unsettled_requests_.clear();
 }
 
 // -- turns
@@ -1104,9 +1129,8 @@ bool Remote::turn(std::uint64_t now_ns) {
     moved |= finish_ending();
     break;
   }
-  if (!requests_.empty()) {
-    moved |= check_request_deadlines(now_ns);
-  }
+  // Also when no request is left: a deadline that has passed would keep the shard from sleeping.
+  moved |= check_request_deadlines(now_ns);
   if (closing_ && requests_.empty() && phase_ == Phase::open) {
     control_->send(wire::Goodbye{});
     lose_session(error_of(ErrorCode::cancelled, "the source handle was closed"));

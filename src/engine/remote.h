@@ -147,7 +147,9 @@ private:
   bool collect(Link& link);
   void refuse_slice(RequestState& request, const SlicePlan& plan, ErrorCode code);
   void after_change(RequestState& request);
+  void end_early(RequestState& request, Outcome outcome);
   void remember_unsettled(RequestState& request);
+  void forget_unsettled(RequestState& request);
   void settle_all();
   bool check_request_deadlines(std::uint64_t now_ns);
   void end_requests(const Error& why, bool all);

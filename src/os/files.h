@@ -20,6 +20,7 @@ struct FileStat {
   std::uint64_t size_bytes = 0;
   std::int64_t mtime_ns = 0;
   bool regular = false;
+  bool unlinked = false; ///< No name leads to it any more.
 };
 
 /// An open file; -1 is none.

@@ -180,6 +180,7 @@ public:
         .size_bytes = static_cast<std::uint64_t>(found.st_size),
         .mtime_ns = std::int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec,
         .regular = S_ISREG(found.st_mode),
+        .unlinked = found.st_nlink == 0,
     };
   }
 

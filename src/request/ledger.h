@@ -80,7 +80,10 @@ public:
   bool drained() const;
   /// Slices that are out.
   std::uint32_t out() const { return out_; }
+
   bool has_unsettled() const { return uncertain_slices_ > 0 && !settled_; }
+  /// What a report says of it.
+  bool is_settled() const { return remote_effect().settled; }
   std::span<const Operation> operations() const { return operations_; }
 
   /// Fills in everything but `path`; local_drain is drained or in_flight.

@@ -102,6 +102,7 @@ public:
   virtual std::string file_path(std::string_view name) = 0;
   virtual std::string make_file(std::string_view name, std::span<const std::byte> content) = 0;
   virtual std::vector<std::byte> file_content(const std::string& path) = 0;
+  virtual void remove_file(const std::string& path) = 0;
   virtual void replace_file(const std::string& path, std::span<const std::byte> content) = 0;
   virtual void resize_file(const std::string& path, std::size_t size_bytes) = 0;
   /// The same content, with a new mtime.

@@ -78,6 +78,7 @@ public:
     const auto bytes = std::as_bytes(std::span(chars));
     return {bytes.begin(), bytes.end()};
   }
+  void remove_file(const std::string& path) override { std::filesystem::remove(path); }
   void replace_file(const std::string& path, std::span<const std::byte> content) override {
     write(path + ".new", content);
     std::filesystem::rename(path + ".new", path);
@@ -153,6 +154,7 @@ public:
   std::vector<std::byte> file_content(const std::string& path) override {
     return files_->content(path);
   }
+  void remove_file(const std::string& path) override { files_->remove(path); }
   void replace_file(const std::string& path, std::span<const std::byte> content) override {
     files_->create(path, {content.begin(), content.end()});
   }

@@ -34,6 +34,12 @@ bool overlap(const Operation& a, const Operation& b) {
          b.remote_offset < a.remote_offset + a.length_bytes;
 }
 
+bool reads_contended_bytes(const RequestModel& request) {
+  return std::any_of(request.parts.begin(), request.parts.end(), [](const OperationModel& part) {
+    return part.read && part.read->is_contended();
+  });
+}
+
 /// What the engine would say if it lied in that way.
 Report lie_about(Lie lie, const Asked& asked, Report report) {
   const bool uncertain = report.remote_effect == RemoteEffect::uncertain;
@@ -187,9 +193,12 @@ void Oracle::look_at(RequestModel& request) {
     request.last = report;
     return blame(request, *wrong);
   }
-  if (auto wrong = check_change(known, request.last, report)) {
-    return blame(request, fmt::format("{}; now {}", *wrong, describe(report)));
+  if (request.looked) {
+    if (auto wrong = check_change(known, request.last, report)) {
+      return blame(request, fmt::format("{}; now {}", *wrong, describe(report)));
+    }
   }
+  request.looked = true;
   judge(request, report);
 }
 
@@ -357,16 +366,27 @@ void Oracle::judge_times(RequestModel& request, const Report& report) {
   }
 }
 
+// A checksum over bytes that change while they are sent does not match. It is one for a segment,
+// in which READs of several requests may travel.
+bool Oracle::is_torn(const RequestModel& request, const Failure& failure) const {
+  return failure.error.code == ErrorCode::io_error &&
+         request.operations[failure.operation].kind == OperationKind::read &&
+         std::any_of(open_.begin(), open_.end(), [&](const RequestModel* other) {
+           return other->handle == request.handle && reads_contended_bytes(*other);
+         });
+}
+
 // Nothing fails by itself.
 void Oracle::judge_cause(RequestModel& request, const Report& report) {
   if (request.disturbed) {
     return;
   }
-  if (report.outcome == Outcome::failed) {
+  if (report.outcome == Outcome::failed && !is_torn(request, *report.failure)) {
     blame(request, "it failed, and nothing happened that could be why");
   }
-  // With one slice the confirmed prefix says all.
-  const bool wordless = report.outcome != Outcome::completed && write_slices(request) > 1;
+  // With one slice of one operation the confirmed prefix says all.
+  const bool wordless = report.outcome != Outcome::completed &&
+                        (write_slices(request) > 1 || request.operations.size() > 1);
   if (report.remote_effect == RemoteEffect::uncertain && (!report.remote_settled || !wordless)) {
     blame(request, "its effect is uncertain, and nothing happened that could be why");
   }

@@ -47,7 +47,8 @@ struct RequestModel {
   bool closed = false;     ///< Final and settled, or beyond knowing: nothing more to come.
   std::optional<CompletionEntry> outcome_entry;
   std::optional<CompletionEntry> drain_entry;
-  Report last;
+  bool looked = false;
+  Report last; ///< What a look showed; before the first, what is always true.
 };
 
 /// A lie that is put between the engine and the oracle, to see whether the oracle is awake.
@@ -115,6 +116,7 @@ private:
   void take_settled(RequestModel& request, const Report& report);
   void judge_times(RequestModel& request, const Report& report);
   void judge_cause(RequestModel& request, const Report& report);
+  bool is_torn(const RequestModel& request, const Failure& failure) const;
   void give_locals_back(RequestModel& request);
   void close(RequestModel& request);
   void blame(const RequestModel& request, std::string_view what);

@@ -14,7 +14,7 @@ milliseconds draw_ms(SeededRandom& random, std::uint64_t from, std::uint64_t to)
 EngineOptions draw_engine(SeededRandom& random) {
   EngineOptions options;
   options.tcp.payload_checksums = random.one_in(2);
-  options.tcp.cancel_grace = draw_ms(random, 20, 60);
+  options.tcp.cancel_grace = draw_ms(random, 150, 300);
   options.tcp.peer_stall_timeout = draw_ms(random, 100, 400);
   options.tcp.connect_timeout = draw_ms(random, 50, 300);
   return options;
@@ -51,6 +51,10 @@ void draw_faults(SeededRandom& random, Plan& plan) {
   plan.crashes = some(3, 2);
   plan.delay_max_ns = random.one_in(2) ? 20'000'000 : 800'000'000;
   plan.stop_max_ns = random.one_in(2) ? 10'000'000 : 600'000'000;
+  if (random.one_in(3)) {
+    plan.short_grace = true;
+    plan.consumer.tcp.cancel_grace = draw_ms(random, 1, 60);
+  }
   plan.cancels = random.one_in(2);
   plan.drops = random.one_in(4);
   plan.recalls = random.one_in(4);

@@ -35,6 +35,8 @@ struct Plan {
   std::uint64_t delay_max_ns = 0;
   std::uint64_t stop_max_ns = 0;
 
+  bool short_grace = false; ///< Cancelling may cut a lane.
+
   // What users do besides submitting and waiting.
   bool cancels = false;
   bool drops = false;   ///< Handles of requests.

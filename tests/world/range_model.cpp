@@ -247,7 +247,8 @@ bool RangeModel::is_changing(std::uint64_t offset, std::uint64_t length) const {
 // ------------------------------------------------------------------------------------
 
 ReadModel::ReadModel(RangeModel& range, std::uint64_t offset, std::uint64_t length)
-    : range_(range), begin_(offset), end_(offset + length) {
+    : range_(range), begin_(offset), end_(offset + length),
+      contended_(range.is_changing(offset, length)) {
   base_.assign(range.base_.begin() + static_cast<std::ptrdiff_t>(begin_),
                range.base_.begin() + static_cast<std::ptrdiff_t>(end_));
   for (const RangeModel::Cell& cell : range.cut(offset, length)) {

@@ -98,6 +98,8 @@ public:
 
   /// Bytes at `at` of the READ. Nothing if they are legal.
   std::optional<std::string> check(std::uint64_t at, std::span<const std::byte> bytes) const;
+  /// Whether a WRITE may have changed the bytes while they were read.
+  bool is_contended() const { return contended_ || !later_.empty(); }
 
 private:
   friend class RangeModel;
@@ -115,6 +117,7 @@ private:
   std::vector<std::byte> base_;
   std::vector<Piece> pieces_;
   std::vector<Piece> later_; ///< One writer each.
+  bool contended_;
 };
 
 } // namespace wherry::world

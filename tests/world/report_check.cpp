@@ -91,14 +91,14 @@ std::optional<std::string> check_effect(const Asked& asked, const Report& report
       return "completed, but the WRITEs are not applied and settled";
     }
   }
-  if (report.remote_effect == RemoteEffect::none || report.remote_effect == RemoteEffect::applied) {
+  if (report.remote_effect == RemoteEffect::none) {
     std::uint64_t confirmed = 0;
     for (std::size_t i = 0; i < asked.operations.size(); ++i) {
       if (asked.operations[i].kind == OperationKind::write) {
         confirmed += confirmed_bytes(asked, report, i);
       }
     }
-    if (report.remote_effect == RemoteEffect::none && confirmed > 0) {
+    if (confirmed > 0) {
       return "no effect, and yet bytes of WRITEs are confirmed";
     }
   }
@@ -156,7 +156,10 @@ std::uint64_t confirmed_bytes(const Asked& asked, const Report& report, std::siz
   const Operation& operation = asked.operations[index];
   const bool state_says_so =
       index < report.operations.size() && report.operations[index] == OperationState::confirmed;
-  if (index < report.completed_ops || state_says_so) {
+  // Also where a READ before it bounds the prefix.
+  const bool effect_says_so =
+      operation.kind == OperationKind::write && report.remote_effect == RemoteEffect::applied;
+  if (index < report.completed_ops || state_says_so || effect_says_so) {
     return operation.length_bytes;
   }
   if (index > report.completed_ops) {

@@ -80,12 +80,15 @@ SimFiles::Inode& SimFiles::named(const std::string& path) const {
   return *found->second;
 }
 
-FileStat SimFiles::describe(const Inode& inode) {
+FileStat SimFiles::describe(const Inode& inode) const {
+  const bool named = std::any_of(names_.begin(), names_.end(),
+                                 [&](const auto& name) { return name.second.get() == &inode; });
   return {.device = 1,
           .inode = inode.number,
           .size_bytes = inode.content.size(),
           .mtime_ns = inode.mtime_ns,
-          .regular = inode.regular};
+          .regular = inode.regular,
+          .unlinked = !named};
 }
 
 /// Every change has an mtime of its own, however little the clock has moved.

@@ -83,7 +83,7 @@ private:
     int error;
   };
 
-  static FileStat describe(const Inode& inode);
+  FileStat describe(const Inode& inode) const;
   Inode& named(const std::string& path) const;
   void touch(Inode& inode);
   int planted_error(SimFileCall call);

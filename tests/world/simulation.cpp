@@ -44,7 +44,18 @@ private:
   std::unique_ptr<Faults> faults_;
 };
 
+std::string describe(const EngineOptions& options) {
+  return fmt::format("stall {} ms, grace {} ms, connect {} ms, checksums {}, requests {}, "
+                     "operations {}, unsettled {}",
+                     options.tcp.peer_stall_timeout.count(), options.tcp.cancel_grace.count(),
+                     options.tcp.connect_timeout.count(), options.tcp.payload_checksums,
+                     options.limits.requests, options.limits.operations,
+                     options.limits.unsettled_writes);
+}
+
 void Simulation::set_up() {
+  trace_.tell("owner: " + describe(plan_.publisher));
+  trace_.tell("consumer: " + describe(plan_.consumer));
   publisher_ = std::make_unique<Publisher>(world_, oracle_,
                                            world_.add_process("10.0.0.1", plan_.publisher), 7000);
   publisher_->add_memory(plan_.range_bytes, Visibility::remote_read_write);
@@ -81,6 +92,7 @@ void Simulation::set_up() {
 }
 
 void Simulation::safety() {
+  oracle_.set_calm(!plan_.short_grace);
   // Faults may come a little later than the last action.
   faults_->schedule(plan_.actions * plan_.gap_max_ns / 2 + 2 * ms);
   for (std::uint32_t i = 0; i < plan_.actions && !world_.wrong(); ++i) {
@@ -105,7 +117,17 @@ void Simulation::liveness() {
     return true;
   });
   if (!ended && !world_.wrong()) {
-    world_.blame("faults have stopped, and requests do not end");
+    std::string left;
+    for (const auto& process : world_.processes()) {
+      left +=
+          fmt::format("; {} has{}", process->host,
+                      nonzero_gauges(*process, {"requests_outstanding", "operations_outstanding",
+                                                "leases", "sessions", "staging_buffers"}));
+    }
+    for (const RequestModel* request : oracle_.open_requests()) {
+      left += fmt::format("; request {}: {}", request->number, describe(request->last));
+    }
+    world_.blame("faults have stopped, and requests do not end" + left);
   }
   for (const auto& range : publisher_->ranges()) {
     if (!range->published && !world_.wrong()) {

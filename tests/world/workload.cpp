@@ -417,23 +417,21 @@ void Workload::open_something(Consumer& consumer) {
 // The smallest question to the owner; nothing if no range is known.
 std::vector<OperationModel> Workload::draw_probe(Consumer& consumer, Consumer::Handle& handle) {
   std::vector<OperationModel> parts;
+  const bool is_current = handle.epoch == publisher_.epoch();
   for (const Consumer::Known& known : handle.known) {
-    if (known.range.length_bytes == 0 || known.model->frozen()) {
+    const bool usable = known.range.length_bytes > 0 && (!is_current || !known.model->frozen());
+    const auto place = usable ? consumer.locals()[0]->model->lend(1, world_.random())
+                              : std::optional<std::uint64_t>();
+    if (!place) {
       continue;
     }
     OperationModel part;
     part.local = consumer.locals()[0]->model;
     part.range = known.model;
-    const auto place = part.local->lend(1, world_.random());
-    if (!place) {
-      continue;
-    }
-    part.operation = {OperationKind::read,
-                      consumer.locals()[0]->registration->id(),
-                      *place,
-                      known.range.id,
-                      0,
-                      1};
+    part.operation.local_range = consumer.locals()[0]->registration->id();
+    part.operation.local_offset = *place;
+    part.operation.remote_range = known.range.id;
+    part.operation.length_bytes = 1;
     parts.push_back(std::move(part));
     break;
   }
@@ -443,20 +441,28 @@ std::vector<OperationModel> Workload::draw_probe(Consumer& consumer, Consumer::H
 void Workload::probe(Consumer& consumer, Consumer::Handle& handle) {
   const bool is_current = handle.epoch == publisher_.epoch();
   bool completed = false;
-  for (int attempt = 0; attempt < 4 && !completed; ++attempt) {
+  for (int attempt = 0; attempt < 5 && !completed; ++attempt) {
     if (handle.remote->state() == SourceState::stale) {
       break;
     }
+    // It may be that a session is lost and its consumer does not know it yet; and ranges that are
+    // published again have new names for the engine.
+    static_cast<void>(consumer.look_up(handle, second));
     RequestModel* request = consumer.submit(handle, draw_probe(consumer, handle), {});
+    if (request == nullptr) {
+      request = consumer.submit(handle, {}, {}); // all that it knows was withdrawn
+    }
     if (request == nullptr) {
       continue;
     }
-    const bool ended = world_.run_until(
-        patient_ns, [&] { return request->closed && handle.remote->state() != SourceState::lost; });
-    if (!request->closed) {
+    if (request->operations.empty()) {
+      // It opens a lost session again, too, and does not wait for it.
+      world_.run_until(world_.now_ns() + 500 * ms);
+    }
+    if (!world_.run_until(patient_ns, [&] { return request->closed; })) {
       return world_.blame("a probe after all faults does not end");
     }
-    completed = ended && request->last.completed();
+    completed = request->last.completed() && !request->operations.empty();
   }
   const SourceState state = handle.remote->state();
   if (is_current && (state != SourceState::open || !completed)) {

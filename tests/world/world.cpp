@@ -97,7 +97,11 @@ bool World::let_work() {
 }
 
 std::uint64_t World::next_ns() {
-  std::uint64_t next = std::min(net_.next_timer_ns(), blocked_until_ns_);
+  std::uint64_t next = net_.next_timer_ns();
+  if (blocked_until_ns_ != never_ns) {
+    // A call whose time is up may still give others a little: only the engine knows how long.
+    next = std::min(next, std::max(blocked_until_ns_, now_ns() + 1 * ms));
+  }
   if (!timers_.empty()) {
     next = std::min(next, timers_.begin()->first);
   }
@@ -119,16 +123,15 @@ std::uint64_t World::next_ns() {
 }
 
 std::string World::what_is_due() {
-  std::string text;
+  std::string text = fmt::format(" network {}", net_.next_timer_ns() <= now_ns());
   for (const auto& process : processes_) {
-    if (!process->engine || process->dying || process->stopped_until_ns > now_ns()) {
-      continue;
+    if (process->engine && !process->dying && process->stopped_until_ns <= now_ns()) {
+      text += fmt::format("; {}: events {}, files {}, deadline {} ns ago", process->host,
+                          process->network->sim()->has_events(),
+                          process->worker->next_due_ns() <= now_ns(),
+                          static_cast<std::int64_t>(
+                              now_ns() - EngineAccess::earliest_deadline_ns(*process->engine)));
     }
-    const auto is_due = [this](std::uint64_t ns) { return ns <= now_ns(); };
-    text += fmt::format(" {}: events {}, files {}, deadline {};", process->host,
-                        process->network->sim()->has_events(),
-                        is_due(process->worker->next_due_ns()),
-                        is_due(EngineAccess::earliest_deadline_ns(*process->engine)));
   }
   return text;
 }
@@ -138,10 +141,10 @@ bool World::go_on() {
   if (next == never_ns) {
     return false;
   }
-  if (next > now_ns()) {
+  if (next > now_ns() || net_.next_timer_ns() <= now_ns()) {
     standing_still_ = 0;
     net_.advance_to(next);
-  } else if (++standing_still_ > standing_still_max && next != blocked_until_ns_) {
+  } else if (++standing_still_ > standing_still_max) {
     blame("something is due, and nobody does anything: a thread would spin;" + what_is_due());
     net_.advance_to(next + 1 * ms);
   }

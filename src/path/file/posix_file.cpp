@@ -119,9 +119,24 @@ PosixFile::~PosixFile() {
   cache_.forget(*this);
 }
 
+Result<FileDescriptor> PosixFile::open() {
+  auto descriptor = cache_.acquire(*this);
+  if (!descriptor && descriptor.error().code == ErrorCode::not_found) {
+    Error error = descriptor.error();
+    error.code = ErrorCode::range_changed; // It was there.
+    return fail(std::move(error));
+  }
+  return descriptor;
+}
+
 // R23: a read-only file is what it was in device, inode, size and mtime; a writable one in device
 // and inode, and is not shorter than the range.
 Result<void> PosixFile::check(const FileStat& now) const {
+  if (named_ && now.unlinked) {
+    // Still open here: bytes would go to, or come from, a file that nobody else can find.
+    return fail(ErrorCode::range_changed,
+                fmt::format("{}: the file was removed or replaced", path_));
+  }
   const FileVersion seen = version_of(now);
   const bool same = writable_ ? seen.device == version_.device && seen.inode == version_.inode &&
                                     seen.size_bytes >= offset_ + length_bytes_
@@ -163,7 +178,7 @@ Result<void> with_checks(Files& files, FileDescriptor descriptor, Move&& move, a
 } // namespace
 
 Result<void> PosixFile::read(std::uint64_t offset, std::span<std::byte> bytes) {
-  auto descriptor = cache_.acquire(*this);
+  auto descriptor = open();
   if (!descriptor) {
     return fail(descriptor.error());
   }
@@ -191,7 +206,7 @@ Result<void> PosixFile::read(std::uint64_t offset, std::span<std::byte> bytes) {
 }
 
 Result<void> PosixFile::write(std::uint64_t offset, std::span<const std::byte> bytes) {
-  auto descriptor = cache_.acquire(*this);
+  auto descriptor = open();
   if (!descriptor) {
     return fail(descriptor.error());
   }
@@ -242,7 +257,7 @@ Result<OpenedPosixFile> open_posix_file(FileCache& cache, const PosixFileSpec& s
   OpenedPosixFile opened;
   opened.length_bytes = length;
   opened.file = std::make_unique<PosixFile>(cache, spec.path, spec.writable, spec.offset, length,
-                                            version_of(*stat));
+                                            version_of(*stat), !stat->unlinked);
   return opened;
 }
 

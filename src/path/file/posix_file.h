@@ -29,8 +29,8 @@ class FileCache;
 class PosixFile final : public NativeOwner {
 public:
   PosixFile(FileCache& cache, std::string path, bool writable, std::uint64_t offset,
-            std::uint64_t length_bytes, const FileVersion& version)
-      : cache_(cache), path_(std::move(path)), writable_(writable), offset_(offset),
+            std::uint64_t length_bytes, const FileVersion& version, bool named)
+      : cache_(cache), path_(std::move(path)), writable_(writable), named_(named), offset_(offset),
         length_bytes_(length_bytes), version_(version) {}
   ~PosixFile() override;
 
@@ -45,11 +45,13 @@ public:
 
 private:
   friend class FileCache;
+  Result<FileDescriptor> open();
   Result<void> check(const FileStat& now) const;
 
   FileCache& cache_;
   const std::string path_;
   const bool writable_;
+  const bool named_; // It had a name when it was registered (memory files have none).
   const std::uint64_t offset_;
   const std::uint64_t length_bytes_;
   const FileVersion version_;

@@ -53,7 +53,7 @@ std::shared_ptr<const Error> owner_error(const wire::ResultDescriptor& result,
     error->message = result.native_number != 0
                          ? fmt::format("the owner could not reach the bytes: {}",
                                        errno_text(result.native_number))
-                         : "a segment was corrupted on its way";
+                         : "a segment was corrupted on its way: its checksum did not match";
     break;
   default:
     error->message = fmt::format("the owner refused: {}", to_string(error->code));
@@ -247,7 +247,9 @@ void ConsumerLane::on_arrival(PayloadReceiver::Arrival& arrival) {
     if (arrival.corrupt) {
       auto error = std::make_shared<Error>();
       error->code = ErrorCode::io_error;
-      error->message = "a segment was corrupted on its way: its checksum does not match";
+      // Bytes that an overlapping WRITE changed while they were sent look the same.
+      error->message = "a segment's checksum does not match: it was corrupted on its way, or the "
+                       "owner's bytes changed while they were sent";
       error->path = config_.name;
       fail_slot(*slot, std::move(error));
     } else if (arrival.error) {

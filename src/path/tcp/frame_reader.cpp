@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <new>
 
 namespace wherry {
@@ -158,8 +159,13 @@ void FrameReader::drain_buffer_into_payload() {
 }
 
 // The remaining payload as iovecs. A dropped piece ends the list: the drop area is used once a
-// call.
+// call. With a checksum so does a piece that overlaps one before it (operations may): what is read
+// in one call is hashed where it has landed, and must not have been overwritten by then.
 std::size_t FrameReader::gather(std::span<iovec> out) {
+  const bool checked = (header_.flags & wire::flag_payload_checksum) != 0;
+  const std::less<> before;
+  const std::byte* low = nullptr; // Of the pieces so far: outside of these nothing overlaps.
+  const std::byte* high = nullptr;
   std::size_t count = 0;
   std::uint32_t skip = extent_done_;
   for (std::size_t i = extent_; i < extents_ && count < out.size(); ++i, skip = 0) {
@@ -168,9 +174,25 @@ std::size_t FrameReader::gather(std::span<iovec> out) {
       out[count++] = {dropped_.get(), std::min(n, dropped_bytes)};
       break;
     }
-    out[count++] = {targets_[i].at + skip, n};
+    std::byte* const at = targets_[i].at + skip;
+    const bool outside = count == 0 || !before(at, high) || !before(low, at + n);
+    if (checked && !outside && overlaps(out.first(count), at, n)) {
+      break;
+    }
+    low = count == 0 ? at : std::min<const std::byte*>(low, at, before);
+    high = count == 0 ? at + n : std::max<const std::byte*>(high, at + n, before);
+    out[count++] = {at, n};
   }
   return count;
+}
+
+bool FrameReader::overlaps(std::span<const iovec> pieces, const std::byte* begin,
+                           std::size_t length) {
+  const std::less<> before;
+  return std::any_of(pieces.begin(), pieces.end(), [&](const iovec& piece) {
+    const auto* other = static_cast<const std::byte*>(piece.iov_base);
+    return before(begin, other + piece.iov_len) && before(other, begin + length);
+  });
 }
 
 // Counts payload that readv has put into the targets, in order.

@@ -79,6 +79,7 @@ private:
   void begin_payload(const wire::FrameHeader& header, std::size_t extents);
   void drain_buffer_into_payload();
   std::size_t gather(std::span<iovec> out);
+  static bool overlaps(std::span<const iovec> pieces, const std::byte* begin, std::size_t length);
   void advance_payload(std::size_t bytes);
   void finish_payload(FrameSink& sink);
   bool fill(ByteStream& stream, std::size_t& budget, Status& status);

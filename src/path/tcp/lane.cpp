@@ -35,18 +35,23 @@ bool Lane::progress_lane(std::uint64_t now_ns) {
     return false;
   }
   bool moved = false;
-  if (state_ == LinkState::ready) {
-    moved |= read_some();
+  if (state_ == LinkState::ready && read_some()) {
+    moved = true;
+    last_moved_ns_ = now_ns;
   }
   receiver_.pump();
   hand_out();
   if (state_ == LinkState::ready) {
     sender_.load_ahead();
-    moved |= write_some();
+    const bool was_full = socket_full_;
+    if (write_some()) {
+      moved = true;
+      socket_full_ = !writable_;
+      if (was_full) {
+        last_moved_ns_ = now_ns;
+      }
+    }
     hand_out();
-  }
-  if (moved) {
-    last_moved_ns_ = now_ns;
   }
   if (state_ == LinkState::ready) {
     check_deadlines(now_ns);
@@ -99,6 +104,7 @@ bool Lane::write_some() {
     sender_.on_sent(writer_);
     if (status == FrameWriter::Status::would_block) {
       writable_ = false;
+      socket_full_ = true;
     }
   }
   counters_.bytes_sent += writer_.bytes() - bytes;
@@ -154,11 +160,12 @@ void Lane::check_deadlines(std::uint64_t now_ns) {
       return;
     }
   }
-  if (!peer_must_move()) {
+  const bool waited = waiting_;
+  waiting_ = peer_must_move();
+  if (!waiting_ || !waited) {
     last_moved_ns_ = now_ns;
-    return;
   }
-  if (now_ns - last_moved_ns_ < config_.peer_stall_timeout_ns) {
+  if (!waiting_ || now_ns - last_moved_ns_ < config_.peer_stall_timeout_ns) {
     return;
   }
   ++counters_.stalls;
@@ -174,7 +181,7 @@ std::uint64_t Lane::lane_deadline_ns() const {
     return never_ns;
   }
   const std::uint64_t stall =
-      peer_must_move() ? add_ns(last_moved_ns_, config_.peer_stall_timeout_ns) : never_ns;
+      waiting_ ? add_ns(last_moved_ns_, config_.peer_stall_timeout_ns) : never_ns;
   return std::min(stall, batch_deadline_ns_);
 }
 

@@ -99,6 +99,10 @@ private:
   bool readable_ = true;
   bool writable_ = true;
   bool reader_waits_ = false;
+  bool waiting_ = false;     // For the peer, since last_moved_ns_ at least.
+  bool socket_full_ = false; // It took no more: when it takes more, the peer has moved.
+  /// When the peer last showed that it is there. Bytes that a socket takes show nothing: it would
+  /// take some for a peer that is gone.
   std::uint64_t last_moved_ns_;
   std::uint64_t batch_deadline_ns_; // For the batch of that number; never_ns: none.
   std::uint64_t deadline_batch_ = 0;

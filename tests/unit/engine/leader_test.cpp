@@ -1,9 +1,9 @@
-// The hand-over of leadership between threads: one leader at a time, nobody sleeps through what it waits
-// for, nobody waits for a lead that is free (R31, R42).
+// The hand-over of leadership between threads: one leader at a time, nobody sleeps through what it
+// waits for, nobody waits for a lead that is free (R31, R42).
 //
-// Method: where the order of steps matters it is forced, by doing the other thread's step inside the
-// question `done`; in the end several threads race for a while, and a counter that only leaders touch
-// must have missed nothing.
+// Method: where the order of steps matters it is forced, by doing the other thread's step inside
+// the question `done`; in the end several threads race for a while, and a counter that only leaders
+// touch must have missed nothing.
 #include "base/clock.h"
 #include "engine/leader.h"
 
@@ -68,8 +68,8 @@ TEST(Leader, a_follower_whose_wait_is_over_does_not_take_the_lead) {
   leader.give_up(false);
 }
 
-// The leader makes it true just after the follower has looked, and tells: the follower must not sleep
-// until its deadline.
+// The leader makes it true just after the follower has looked, and tells: the follower must not
+// sleep until its deadline.
 TEST(Leader, R31_news_that_come_between_looking_and_sleeping_are_not_lost) {
   Leader leader([] {});
   ASSERT_TRUE(leader.try_lead());

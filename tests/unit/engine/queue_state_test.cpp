@@ -1,8 +1,8 @@
-// Completion queues: both entries of a request reserved, a descriptor that says what is there (R27).
+// Completion queues: both entries of a request reserved, a descriptor that says what is there
+// (R27).
 #include "engine/queue_state.h"
 
 #include <gtest/gtest.h>
-
 #include <poll.h>
 
 #include <array>
@@ -70,11 +70,11 @@ TEST(QueueState, entries_come_in_order_across_the_ends_of_the_ring) {
   auto queue = make_queue(5);
   std::uint64_t in = 0;
   std::uint64_t out = 0;
-  for (int round = 0; round < 50; ++round) {
+  for (unsigned round = 0; round < 50; ++round) {
     ASSERT_TRUE(queue.reserve());
     queue.push(entry(in++));
     queue.push(entry(in++));
-    for (const std::uint64_t seen : take(queue, 1 + round % 3)) {
+    for (const std::uint64_t seen : take(queue, round % 3 + 1U)) {
       EXPECT_EQ(seen, out++);
     }
     while (in - out > 3) {

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <functional>
 #include <string>
 #include <thread>
@@ -99,6 +100,8 @@ TEST_F(RangeTableTest, R17_what_cannot_be_a_range_is_refused_and_leaves_nothing)
   RangeSpec not_writable = host();
   not_writable.writable = false;
   not_writable.visibility = Visibility::remote_read_write;
+  RangeSpec no_such_visibility = host();
+  no_such_visibility.visibility = std::bit_cast<Visibility>(std::uint8_t{3});
   const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
   struct {
     const char* name;
@@ -109,6 +112,7 @@ TEST_F(RangeTableTest, R17_what_cannot_be_a_range_is_refused_and_leaves_nothing)
       {"the end wraps", spec_of(memory.data(), UINT64_MAX)},
       {"the end is one past the last address", spec_of(memory.data(), 0 - address)},
       {"read-only memory for WRITEs of peers", std::move(not_writable)},
+      {"no such visibility", std::move(no_such_visibility)},
   };
   for (auto& row : rows) {
     SCOPED_TRACE(row.name);

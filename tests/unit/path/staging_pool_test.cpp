@@ -31,8 +31,8 @@ TEST(StagingPool, R43_buffers_are_bounded_and_used_again) {
   EXPECT_EQ(take_all(pool, Staging::storing).size(), 8U);
 }
 
-// Loads wait for peers, who may wait for a buffer to store into: if loads took all, both ends of two
-// engines could wait for each other for ever.
+// Loads wait for peers, who may wait for a buffer to store into: if loads took all, both ends of
+// two engines could wait for each other for ever.
 TEST(StagingPool, R43_loading_leaves_some_for_storing) {
   for (std::size_t buffers = 2; buffers <= 40; ++buffers) {
     StagingPool pool(4096, buffers);
@@ -43,7 +43,8 @@ TEST(StagingPool, R43_loading_leaves_some_for_storing) {
     EXPECT_EQ(loads.size() + stores.size(), buffers);
     EXPECT_EQ(pool.take(Staging::loading), nullptr);
     pool.give(loads.front(), Staging::loading);
-    EXPECT_NE(pool.take(Staging::storing), nullptr) << "what loading gave back may be used for storing";
+    EXPECT_NE(pool.take(Staging::storing), nullptr)
+        << "what loading gave back may be used for storing";
   }
 }
 

@@ -1,5 +1,5 @@
-// A consumer's lane against an owner who speaks frames by hand: what it asks, what it believes, and how
-// it ends when the owner misbehaves (R28, R29, R36, R42).
+// A consumer's lane against an owner who speaks frames by hand: what it asks, what it believes, and
+// how it ends when the owner misbehaves (R28, R29, R36, R42).
 #include "unit/path/tcp/lane_fixture.h"
 
 #include <functional>
@@ -7,11 +7,12 @@
 namespace wherry::testing {
 namespace {
 
-constexpr std::uint32_t slice_bytes = 600'000;  // Three segments.
+constexpr std::uint32_t slice_bytes = 600'000; // Three segments.
 
 struct Consumer {
   explicit Consumer(const WorldOptions& options = quiet())
-      : world(1, options), lane(world.consumer_stream, world.config, world.services(), world.now_ns),
+      : world(1, options),
+        lane(world.consumer_stream, world.config, world.services(), world.now_ns),
         owner(world.to_owner, world.to_consumer, world.random) {}
   ~Consumer() {
     // Whatever the test did, the lane can be ended, and nothing is left.
@@ -65,7 +66,8 @@ struct Consumer {
     run();
     return wire::extent_at(owner.receive().front().descriptors, 0).slice;
   }
-  void answer(std::uint64_t slice, std::uint32_t from, std::uint32_t length, bool last, bool checksum = false) {
+  void answer(std::uint64_t slice, std::uint32_t from, std::uint32_t length, bool last,
+              bool checksum = false) {
     const Bytes bytes = pattern(length, from + 1);
     owner.payload({{slice, 0, from, length, last}}, bytes, checksum);
     run();
@@ -95,7 +97,8 @@ TEST(ConsumerLane, a_read_asks_once_and_is_confirmed_by_segment) {
   const Completion end = c.completion();
   EXPECT_EQ(end.confirmed_bytes, slice_bytes);
   EXPECT_EQ(end.error, nullptr);
-  EXPECT_TRUE(std::equal(c.memory.begin(), c.memory.begin() + 262'144, pattern(262'144, 1).begin()));
+  EXPECT_TRUE(
+      std::equal(c.memory.begin(), c.memory.begin() + 262'144, pattern(262'144, 1).begin()));
   EXPECT_EQ(c.world.counters.read_slices, 1U);
 }
 
@@ -162,9 +165,10 @@ struct RefusalRow {
 };
 
 TEST(ConsumerLane, R29_a_refused_write_is_uncertain_only_where_bytes_may_have_changed) {
-  for (const RefusalRow& row : {RefusalRow{ErrorCode::access_denied, false}, RefusalRow{ErrorCode::out_of_range, false},
-                                RefusalRow{ErrorCode::range_withdrawn, false}, RefusalRow{ErrorCode::not_found, false},
-                                RefusalRow{ErrorCode::io_error, true}, RefusalRow{ErrorCode::range_changed, true}}) {
+  for (const RefusalRow& row :
+       {RefusalRow{ErrorCode::access_denied, false}, RefusalRow{ErrorCode::out_of_range, false},
+        RefusalRow{ErrorCode::range_withdrawn, false}, RefusalRow{ErrorCode::not_found, false},
+        RefusalRow{ErrorCode::io_error, true}, RefusalRow{ErrorCode::range_changed, true}}) {
     Consumer c;
     const std::uint64_t slice = c.write(100);
     c.owner.result({slice, 100, static_cast<std::uint16_t>(row.code), 0});
@@ -205,7 +209,8 @@ TEST(ConsumerLane, R36_a_corrupted_segment_ends_the_prefix_and_not_the_lane) {
   EXPECT_EQ(c.lane.state(), LinkState::ready);
 }
 
-// -- cancel and stall --------------------------------------------------------------------------------
+// -- cancel and stall
+// --------------------------------------------------------------------------------
 
 TEST(ConsumerLane, R30_a_read_that_was_not_sent_yet_is_cancelled_without_a_word) {
   Consumer c;
@@ -262,7 +267,7 @@ TEST(ConsumerLane, R43_a_slot_stays_taken_until_the_owners_last_word) {
 
 TEST(ConsumerLane, R36_a_cancelled_write_sends_no_further_segment) {
   WorldOptions options = Consumer::quiet();
-  options.channel_bytes = 100'000;  // The first segment is in transit.
+  options.channel_bytes = 100'000; // The first segment is in transit.
   Consumer c(options);
   c.submit(OperationKind::write);
   c.run();
@@ -374,27 +379,35 @@ TEST(ConsumerLane, R28_an_end_of_the_stream_ends_all_slices_with_its_reason) {
   EXPECT_FALSE(c.lane.has_room());
 }
 
-// -- owners that misbehave -----------------------------------------------------------------------------
+// -- owners that misbehave
+// -----------------------------------------------------------------------------
 
 struct MisbehaviourRow {
   const char* name;
-  /// Does it; `read` and `written` are the names of a READ that is out and of a WRITE that was sent.
+  /// Does it; `read` and `written` are the names of a READ that is out and of a WRITE that was
+  /// sent.
   std::function<void(Consumer&, std::uint64_t read, std::uint64_t written)> act;
 };
 
-void payload(Consumer& c, wire::PayloadExtent extent) { c.owner.payload({extent}, Bytes(extent.length_bytes)); }
+void payload(Consumer& c, wire::PayloadExtent extent) {
+  c.owner.payload({extent}, Bytes(extent.length_bytes));
+}
 
 const MisbehaviourRow misbehaviours[] = {
     {"a READ frame", [](Consumer& c, auto, auto) { c.owner.read({1, 1, 0, 1}); }},
     {"a cancel frame", [](Consumer& c, auto read, auto) { c.owner.cancel(read); }},
-    {"a result of nothing", [](Consumer& c, auto, auto) { c.owner.result({make_id(60, 1), 10, 0, 0}); }},
-    {"a slot beyond the last", [](Consumer& c, auto, auto) { c.owner.result({make_id(4'000'000'000, 1), 10, 0, 0}); }},
+    {"a result of nothing",
+     [](Consumer& c, auto, auto) { c.owner.result({make_id(60, 1), 10, 0, 0}); }},
+    {"a slot beyond the last",
+     [](Consumer& c, auto, auto) { c.owner.result({make_id(4'000'000'000, 1), 10, 0, 0}); }},
     {"a result of an earlier generation",
      [](Consumer& c, auto, auto written) {
        c.owner.result({make_id(id_slot(written), id_generation(written) - 1), 10, 0, 0});
      }},
-    {"a READ's result without a reason", [](Consumer& c, auto read, auto) { c.owner.result({read, 10, 0, 0}); }},
-    {"more confirmed than the WRITE has", [](Consumer& c, auto, auto written) { c.owner.result({written, slice_bytes + 1, 0, 0}); }},
+    {"a READ's result without a reason",
+     [](Consumer& c, auto read, auto) { c.owner.result({read, 10, 0, 0}); }},
+    {"more confirmed than the WRITE has",
+     [](Consumer& c, auto, auto written) { c.owner.result({written, slice_bytes + 1, 0, 0}); }},
     {"more confirmed than the WRITE has, in two",
      [](Consumer& c, auto, auto written) {
        c.owner.result({written, slice_bytes - 10, 0, 0});
@@ -415,9 +428,12 @@ const MisbehaviourRow misbehaviours[] = {
          c.owner.result({read, 0, static_cast<std::uint16_t>(ErrorCode::io_error), 0});
        }
      }},
-    {"payload of nothing", [](Consumer& c, auto, auto) { payload(c, {make_id(50, 1), 0, 0, 10, false}); }},
-    {"payload of a WRITE", [](Consumer& c, auto, auto written) { payload(c, {written, 0, 0, 10, false}); }},
-    {"payload with a gap", [](Consumer& c, auto read, auto) { payload(c, {read, 0, 1, 10, false}); }},
+    {"payload of nothing",
+     [](Consumer& c, auto, auto) { payload(c, {make_id(50, 1), 0, 0, 10, false}); }},
+    {"payload of a WRITE",
+     [](Consumer& c, auto, auto written) { payload(c, {written, 0, 0, 10, false}); }},
+    {"payload with a gap",
+     [](Consumer& c, auto read, auto) { payload(c, {read, 0, 1, 10, false}); }},
     {"payload twice",
      [](Consumer& c, auto read, auto) {
        payload(c, {read, 0, 0, 10, false});
@@ -434,7 +450,8 @@ const MisbehaviourRow misbehaviours[] = {
        payload(c, {read, 0, 262'144, 262'144, false});
        payload(c, {read, 0, 524'288, 262'144, true});
      }},
-    {"a last extent too early", [](Consumer& c, auto read, auto) { payload(c, {read, 0, 0, 10, true}); }},
+    {"a last extent too early",
+     [](Consumer& c, auto read, auto) { payload(c, {read, 0, 0, 10, true}); }},
     {"no last extent",
      [](Consumer& c, auto read, auto) {
        payload(c, {read, 0, 0, 262'144, false});
@@ -470,16 +487,23 @@ TEST(ConsumerLane, R42_random_frames_never_crash_a_consumer) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     SeededRandom random(seed);
     Consumer c;
-    std::vector<std::uint64_t> names{c.ask(1000), c.ask(5000), c.write(700), c.write(9000), make_id(9, 1), 0};
+    std::vector<std::uint64_t> names{c.ask(1000),   c.ask(5000),   c.write(700),
+                                     c.write(9000), make_id(9, 1), 0};
     std::size_t ends = 0;
     for (int i = 0; i < 12 && c.lane.state() == LinkState::ready; ++i) {
       const std::uint64_t name = names[random.below(names.size())];
       const auto length = static_cast<std::uint32_t>(1 + random.below(6000));
       const auto code = static_cast<std::uint16_t>(random.below(4) == 0 ? 1 + random.below(22) : 0);
       switch (random.below(3)) {
-      case 0: c.owner.result({name, code != 0 && random.one_in(2) ? 0 : length, code, 5}); break;
-      case 1: payload(c, {name, 0, random.below(3) * 500, length, random.one_in(3)}); break;
-      default: c.lane.request_cancel(1, c.world.now_ns); break;
+      case 0:
+        c.owner.result({name, code != 0 && random.one_in(2) ? 0 : length, code, 5});
+        break;
+      case 1:
+        payload(c, {name, 0, random.below(3) * 500, length, random.one_in(3)});
+        break;
+      default:
+        c.lane.request_cancel(1, c.world.now_ns);
+        break;
       }
       c.run();
       ends += c.completions().size();

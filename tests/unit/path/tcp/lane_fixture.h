@@ -130,9 +130,11 @@ public:
   Events take_events() {
     Events events;
     const bool over = in_.ended || in_.broken != 0;
-    events.readable = wants_read_ && (in_.available() > 0 || over);
-    events.writable = wants_write_ && (out_.room() > 0 || out_.broken != 0);
+    // An end is said once: whoever stops reading before it, because a read was short, hears no
+    // more.
     events.hangup = over && !hangup_said_;
+    events.readable = wants_read_ && (in_.available() > 0 || events.hangup);
+    events.writable = wants_write_ && (out_.room() > 0 || (out_.broken != 0 && events.hangup));
     hangup_said_ |= over;
     wants_read_ &= !events.readable;
     wants_write_ &= !events.writable;

@@ -287,7 +287,8 @@ TEST(LanePair, R30_cancel_and_then_a_cut_end_a_slice_once) {
 }
 
 // A byte is changed on its way, in either direction: in a header that ends the lane, in a payload
-// its segment does not count. Where no file is, all bytes of headers are tried; those of payload by stride.
+// its segment does not count. Where no file is, all bytes of headers are tried; those of payload by
+// stride.
 TEST(LanePair, R36_a_corrupted_segment_never_enters_the_prefix) {
   for (const OperationKind kind : {OperationKind::read, OperationKind::write}) {
     for (const Place place : places) {
@@ -362,10 +363,8 @@ struct Crowd {
     pair.access.add(memory_range, remote_file.content);
     pair.access.add(file_range, remote_file);
     pair.access.add(read_only_range, Bytes(piece_bytes)).writable = false;
-    for (int f = 0; f < 2; ++f) {
-      local_before[f] = local_memory;
-      remote_before[f] = remote_file.content;
-    }
+    local_before = local_memory;
+    remote_before = remote_file.content;
     pair.on_completion = [this](Completion& completion) { on_completion(completion); };
   }
 
@@ -405,7 +404,7 @@ struct Crowd {
       const Bytes& local = piece.local_file ? local_file.content : local_memory;
       const auto at = static_cast<std::ptrdiff_t>(offset_of(completion.index));
       EXPECT_TRUE(std::equal(local.begin() + at, local.begin() + at + completion.confirmed_bytes,
-                             remote_before[0].begin() + at));
+                             remote_before.begin() + at));
     }
   }
 
@@ -425,11 +424,11 @@ struct Crowd {
           const Bytes& remote = pair.access.bytes(file ? file_range : memory_range);
           const bool mine = file == piece.remote_file;
           EXPECT_TRUE(std::equal(remote.begin() + at, remote.begin() + at + (mine ? n : 0),
-                                 local_before[0].begin() + at));
+                                 local_before.begin() + at));
           if (!mine || !piece.end.uncertain) {
             const std::ptrdiff_t from = at + (mine ? n : 0);
             EXPECT_TRUE(std::equal(remote.begin() + from, remote.begin() + at + piece_bytes,
-                                   remote_before[0].begin() + from));
+                                   remote_before.begin() + from));
           }
         }
       }
@@ -459,8 +458,8 @@ struct Crowd {
   Bytes local_memory;
   LanePair pair;
   SeededRandom draws;
-  std::array<Bytes, 2> local_before;
-  std::array<Bytes, 2> remote_before;
+  Bytes local_before;
+  Bytes remote_before;
   std::array<Piece, pieces> piece_of;
   std::size_t next = 0;
   std::size_t ended = 0;

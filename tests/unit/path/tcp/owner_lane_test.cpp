@@ -1,5 +1,5 @@
-// An owner's lane against a consumer who speaks frames by hand: access, answers, cancels, and consumers
-// that misbehave (R18, R25, R36, R42, R43).
+// An owner's lane against a consumer who speaks frames by hand: access, answers, cancels, and
+// consumers that misbehave (R18, R25, R36, R42, R43).
 #include "unit/path/tcp/lane_fixture.h"
 
 #include <functional>
@@ -14,7 +14,8 @@ constexpr std::uint32_t range_bytes = 600'000;
 
 struct Owner {
   explicit Owner(const WorldOptions& options = quiet())
-      : world(1, options), lane(world.owner_stream, world.config, world.services(), access, world.now_ns),
+      : world(1, options),
+        lane(world.owner_stream, world.config, world.services(), access, world.now_ns),
         consumer(world.to_consumer, world.to_owner, world.random) {
     file.content = pattern(range_bytes, 2);
     access.add(memory_range, pattern(range_bytes, 1));
@@ -43,7 +44,8 @@ struct Owner {
     run();
     const Frame frame = consumer.receive_one();
     EXPECT_EQ(frame.header.type, wire::FrameType::result);
-    return frame.header.count == 1 ? wire::result_at(frame.descriptors, 0) : wire::ResultDescriptor{};
+    return frame.header.count == 1 ? wire::result_at(frame.descriptors, 0)
+                                   : wire::ResultDescriptor{};
   }
   /// Payload of all segments that have come, in order.
   Bytes payload() {
@@ -77,7 +79,8 @@ TEST(OwnerLane, R36_a_read_is_answered_in_segments) {
       EXPECT_EQ(extent.range, 0U);
       EXPECT_EQ(extent.offset, at);
       EXPECT_TRUE(frame.checksum_ok);
-      EXPECT_TRUE(std::equal(frame.payload.begin(), frame.payload.end(), o.access.bytes(range).begin() + 10 + at));
+      EXPECT_TRUE(std::equal(frame.payload.begin(), frame.payload.end(),
+                             o.access.bytes(range).begin() + 10 + at));
       at += extent.length_bytes;
       EXPECT_EQ(extent.last, at == range_bytes - 10);
     }
@@ -128,14 +131,17 @@ struct RefusalRow {
 
 constexpr RefusalRow refusals[] = {
     {"no such range", 99, 0, 10, ErrorCode::not_found, ErrorCode::not_found},
-    {"beyond the end", memory_range, range_bytes - 5, 10, ErrorCode::out_of_range, ErrorCode::out_of_range},
+    {"beyond the end", memory_range, range_bytes - 5, 10, ErrorCode::out_of_range,
+     ErrorCode::out_of_range},
     {"at the end", memory_range, range_bytes, 1, ErrorCode::out_of_range, ErrorCode::out_of_range},
-    {"far beyond", memory_range, UINT64_MAX - 10, 10, ErrorCode::out_of_range, ErrorCode::out_of_range},
+    {"far beyond", memory_range, UINT64_MAX - 10, 10, ErrorCode::out_of_range,
+     ErrorCode::out_of_range},
     {"not writable", read_only_range, 0, 10, ErrorCode{}, ErrorCode::access_denied},
     {"the last bytes", memory_range, range_bytes - 10, 10, ErrorCode{}, ErrorCode{}},
 };
 
-TEST(OwnerLane, R25_every_operation_is_checked_and_a_refusal_touches_no_byte_and_no_other_operation) {
+TEST(OwnerLane,
+     R25_every_operation_is_checked_and_a_refusal_touches_no_byte_and_no_other_operation) {
   for (const RefusalRow& row : refusals) {
     SCOPED_TRACE(row.name);
     Owner o;
@@ -152,7 +158,9 @@ TEST(OwnerLane, R25_every_operation_is_checked_and_a_refusal_touches_no_byte_and
     if (row.offset < UINT64_MAX - 10) {
       // One segment: the refused extent between two good ones.
       const Bytes bytes = pattern(40 + row.length, 7);
-      o.consumer.payload({{6, memory_range, 0, 20, true}, {7, row.range, row.offset, row.length, true}, {8, memory_range, 20, 20, true}},
+      o.consumer.payload({{6, memory_range, 0, 20, true},
+                          {7, row.range, row.offset, row.length, true},
+                          {8, memory_range, 20, 20, true}},
                          bytes);
       o.run();
       frame = o.consumer.receive_one();
@@ -315,7 +323,8 @@ TEST(OwnerLane, R43_answers_that_nobody_reads_are_bounded) {
   EXPECT_EQ(answers, (sent + 1) * 256);
 }
 
-// -- consumers that misbehave ------------------------------------------------------------------------
+// -- consumers that misbehave
+// ------------------------------------------------------------------------
 
 TEST(OwnerLane, R43_more_reads_than_agreed_end_the_lane) {
   WorldOptions options = Owner::quiet();
@@ -333,8 +342,8 @@ TEST(OwnerLane, R43_more_reads_than_agreed_end_the_lane) {
   EXPECT_EQ(o.lane.why().code, ErrorCode::protocol_mismatch);
 }
 
-// Others ended behind a READ whose file is slow: their places are not free yet, but the consumer may not
-// be blamed for that.
+// Others ended behind a READ whose file is slow: their places are not free yet, but the consumer
+// may not be blamed for that.
 TEST(OwnerLane, R43_reads_wait_behind_a_slow_file_and_are_no_offence) {
   WorldOptions options = Owner::quiet();
   options.slices_max = 4;
@@ -371,10 +380,15 @@ const MisbehaviourRow misbehaviours[] = {
     {"bytes that are no frame", [](Owner& o) { o.consumer.send(pattern(500, 3)); }},
     {"zeros", [](Owner& o) { o.consumer.send(Bytes(64)); }},
     {"a READ of nothing", [](Owner& o) { o.consumer.read({1, memory_range, 0, 0}); }},
-    {"a READ longer than a slice", [](Owner& o) { o.consumer.read({1, memory_range, 0, (1 << 20) + 1}); }},
-    {"a READ that wraps around", [](Owner& o) { o.consumer.read({1, memory_range, UINT64_MAX, 2}); }},
+    {"a READ longer than a slice",
+     [](Owner& o) { o.consumer.read({1, memory_range, 0, (1 << 20) + 1}); }},
+    {"a READ that wraps around",
+     [](Owner& o) { o.consumer.read({1, memory_range, UINT64_MAX, 2}); }},
     {"an extent of nothing",
-     [](Owner& o) { o.consumer.payload({{1, memory_range, 0, 0, false}, {1, memory_range, 0, 5, true}}, Bytes(5)); }},
+     [](Owner& o) {
+       o.consumer.payload({{1, memory_range, 0, 0, false}, {1, memory_range, 0, 5, true}},
+                          Bytes(5));
+     }},
     {"an extent that wraps around",
      [](Owner& o) { o.consumer.payload({{1, memory_range, UINT64_MAX, 5, true}}, Bytes(5)); }},
 };
@@ -403,13 +417,23 @@ TEST(OwnerLane, R42_random_frames_never_crash_an_owner_nor_leave_its_ranges) {
     for (int i = 0; i < 20 && o.lane.state() == LinkState::ready; ++i) {
       const std::uint64_t slice = random.below(4);
       const std::uint64_t range = random.below(5);
-      const std::uint64_t offset = random.one_in(5) ? range_bytes - random.below(20) : random.below(1000);
+      const std::uint64_t offset =
+          random.one_in(5) ? range_bytes - random.below(20) : random.below(1000);
       const auto length = static_cast<std::uint32_t>(1 + random.below(3000));
       switch (random.below(4)) {
-      case 0: o.consumer.read({slice, range, offset, length}); break;
-      case 1: o.consumer.payload({{slice, range, offset, length, random.one_in(2)}}, pattern(length, seed)); break;
-      case 2: o.consumer.cancel(slice); break;
-      default: o.access.range(1 + random.below(3)).withdrawn = random.one_in(2); break;
+      case 0:
+        o.consumer.read({slice, range, offset, length});
+        break;
+      case 1:
+        o.consumer.payload({{slice, range, offset, length, random.one_in(2)}},
+                           pattern(length, seed));
+        break;
+      case 2:
+        o.consumer.cancel(slice);
+        break;
+      default:
+        o.access.range(1 + random.below(3)).withdrawn = random.one_in(2);
+        break;
       }
       if (random.one_in(2)) {
         o.run();

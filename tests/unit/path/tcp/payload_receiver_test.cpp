@@ -1,5 +1,5 @@
-// Extents to where they belong: memory in place, files through staging buffers, ends in the order of
-// coming (R30, R36, R43).
+// Extents to where they belong: memory in place, files through staging buffers, ends in the order
+// of coming (R30, R36, R43).
 #include "unit/path/tcp/lane_fixture.h"
 
 namespace wherry::testing {
@@ -7,7 +7,8 @@ namespace {
 
 struct Receiving {
   explicit Receiving(std::uint64_t seed = 1, std::size_t buffers = 8, std::size_t file_room = 64)
-      : random(seed), files(random, file_room), staging(wire::segment_bytes_max, buffers), receiver(files, staging, 1024) {
+      : random(seed), files(random, file_room), staging(wire::segment_bytes_max, buffers),
+        receiver(files, staging, 1024) {
     file.content.resize(1 << 20);
   }
   ~Receiving() {
@@ -22,7 +23,8 @@ struct Receiving {
   /// Lands an extent and fills its target as a reader would.
   PayloadReceiver::Arrival& land(std::uint64_t slice, const LocalBytes* local, const Bytes& bytes) {
     PayloadTarget target;
-    auto& arrival = receiver.land({slice, 0, 0, static_cast<std::uint32_t>(bytes.size()), false}, local, target);
+    auto& arrival = receiver.land({slice, 0, 0, static_cast<std::uint32_t>(bytes.size()), false},
+                                  local, target);
     EXPECT_EQ(target.length_bytes, bytes.size());
     if (target.at != nullptr) {
       std::copy(bytes.begin(), bytes.end(), target.at);
@@ -34,7 +36,8 @@ struct Receiving {
     land(slice, &local, bytes);
   }
   /// A whole segment of one extent for the file.
-  void segment_for_file(std::uint64_t slice, std::uint64_t offset, const Bytes& bytes, bool checksum_ok = true) {
+  void segment_for_file(std::uint64_t slice, std::uint64_t offset, const Bytes& bytes,
+                        bool checksum_ok = true) {
     ASSERT_TRUE(receiver.prepare(1, true));
     land_in_file(slice, offset, bytes);
     receiver.on_payload_end(checksum_ok);
@@ -49,7 +52,8 @@ struct Receiving {
     return slices;
   }
   bool in_file(std::uint64_t offset, const Bytes& bytes) {
-    return std::equal(bytes.begin(), bytes.end(), file.content.begin() + static_cast<std::ptrdiff_t>(offset));
+    return std::equal(bytes.begin(), bytes.end(),
+                      file.content.begin() + static_cast<std::ptrdiff_t>(offset));
   }
 
   SeededRandom random;
@@ -176,9 +180,9 @@ TEST(PayloadReceiver, what_nobody_wants_is_dropped_and_still_told_in_order) {
 
 TEST(PayloadReceiver, R36_a_dropped_slice_is_stored_no_further_than_it_is_already_being_stored) {
   Receiving r(1, 8, 1);
-  r.segment_for_file(1, 0, pattern(10, 1));   // Being stored.
-  r.segment_for_file(1, 10, pattern(10, 2));  // Waiting.
-  r.segment_for_file(2, 20, pattern(10, 3));  // Somebody else's.
+  r.segment_for_file(1, 0, pattern(10, 1));  // Being stored.
+  r.segment_for_file(1, 10, pattern(10, 2)); // Waiting.
+  r.segment_for_file(2, 20, pattern(10, 3)); // Somebody else's.
   EXPECT_TRUE(r.receiver.storing(1));
   r.receiver.drop(1, r.reader);
   EXPECT_TRUE(r.receiver.storing(1)) << "the kernel has it";

@@ -1,5 +1,5 @@
-// Slices into segments: whole, stopped at a segment's border at every step, loaded from files that are
-// late, out of order or broken (R28, R30, R36).
+// Slices into segments: whole, stopped at a segment's border at every step, loaded from files that
+// are late, out of order or broken (R28, R30, R36).
 #include "unit/path/tcp/lane_fixture.h"
 
 namespace wherry::testing {
@@ -8,9 +8,10 @@ namespace {
 constexpr std::uint32_t segment = wire::segment_bytes_max;
 
 struct Sending {
-  explicit Sending(std::uint64_t seed = 1, std::size_t buffers = 8, std::size_t file_room = 4, std::size_t items_max = 16)
-      : random(seed), files(random, file_room), staging(segment, buffers), stream(nothing, channel, random, 0),
-        sender(files, staging, items_max) {
+  explicit Sending(std::uint64_t seed = 1, std::size_t buffers = 8, std::size_t file_room = 4,
+                   std::size_t items_max = 16)
+      : random(seed), files(random, file_room), staging(segment, buffers),
+        stream(nothing, channel, random, 0), sender(files, staging, items_max) {
     channel.capacity = 0;
     file.content = pattern(3 * segment, 2);
   }
@@ -29,7 +30,8 @@ struct Sending {
     item.slice = 1000 + tag;
     item.range = 6;
     item.offset = 50 + offset;
-    item.local = from_file ? LocalBytes{nullptr, &file, offset} : LocalBytes{memory.data() + offset, nullptr, 0};
+    item.local = from_file ? LocalBytes{nullptr, &file, offset}
+                           : LocalBytes{memory.data() + offset, nullptr, 0};
     item.length_bytes = length;
     item.tag = tag;
     sender.push(item);
@@ -69,7 +71,8 @@ struct Sending {
     return std::move(recorder.frames);
   }
   /// Checks that what came of a slice is its leading bytes, in order; returns how many.
-  std::uint32_t arrived(const std::vector<Frame>& all, std::uint32_t tag, const std::byte* from, std::uint64_t offset) {
+  std::uint32_t arrived(const std::vector<Frame>& all, std::uint32_t tag, const std::byte* from,
+                        std::uint64_t offset) {
     std::uint32_t sum = 0;
     for (const Frame& frame : all) {
       std::size_t at = 0;
@@ -79,7 +82,9 @@ struct Sending {
           EXPECT_EQ(extent.range, 6U);
           EXPECT_EQ(extent.offset, 50 + offset + sum);
           EXPECT_TRUE(std::equal(frame.payload.begin() + static_cast<std::ptrdiff_t>(at),
-                                 frame.payload.begin() + static_cast<std::ptrdiff_t>(at + extent.length_bytes), from + sum));
+                                 frame.payload.begin() +
+                                     static_cast<std::ptrdiff_t>(at + extent.length_bytes),
+                                 from + sum));
           sum += extent.length_bytes;
         }
         at += extent.length_bytes;
@@ -171,7 +176,8 @@ TEST(PayloadSender, R36_a_stopped_item_sends_the_segment_in_transit_and_nothing_
       EXPECT_EQ(ended->sent_bytes, sent_when_stopped);
     }
     // Whole segments only: none of it, what the first segment has of it, or all.
-    EXPECT_TRUE(ended->sent_bytes == 0 || ended->sent_bytes == segment - first || ended->sent_bytes == middle);
+    EXPECT_TRUE(ended->sent_bytes == 0 || ended->sent_bytes == segment - first ||
+                ended->sent_bytes == middle);
     EXPECT_EQ(s.sender.ended().size(), 3U);
   }
 }
@@ -270,11 +276,12 @@ TEST(PayloadSender, R30_an_item_does_not_end_while_a_file_is_being_read_for_it) 
   EXPECT_EQ(s.staging.in_use(), 0U);
 }
 
-// The stream is gone at every point: what was begun counts as sent, what was not does not, and nothing
-// is kept.
+// The stream is gone at every point: what was begun counts as sent, what was not does not, and
+// nothing is kept.
 TEST(PayloadSender, R29_the_end_of_the_stream_counts_what_was_begun_as_sent) {
   for (const bool from_file : {false, true}) {
-    for (std::size_t through = 0; through < 2 * segment + 200; through += through < 200 ? 1 : 20'001) {
+    for (std::size_t through = 0; through < 2 * segment + 200;
+         through += through < 200 ? 1 : 20'001) {
       SCOPED_TRACE(through);
       Sending s;
       s.push(1, 0, 2 * segment, from_file);
@@ -283,7 +290,8 @@ TEST(PayloadSender, R29_the_end_of_the_stream_counts_what_was_begun_as_sent) {
       while (s.files.finish_one()) {
       }
       s.let_through(through);
-      const std::size_t begun = (s.channel.written > 0 ? 1 : 0) + (s.channel.written > 64 + segment ? 1 : 0);
+      const std::size_t begun =
+          (s.channel.written > 0 ? 1 : 0) + (s.channel.written > 64 + segment ? 1 : 0);
       s.sender.stop_all(s.writer);
       s.gone = true;
       ASSERT_NE(s.ended(1), nullptr);
