@@ -125,7 +125,7 @@ void Simulation::liveness() {
                                                 "leases", "sessions", "staging_buffers"}));
     }
     for (const RequestModel* request : oracle_.open_requests()) {
-      left += fmt::format("; request {}: {}", request->number, describe(request->last));
+      left += fmt::format("; request {}: {}", request->number, world::describe(request->last));
     }
     world_.blame("faults have stopped, and requests do not end" + left);
   }
