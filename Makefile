@@ -18,10 +18,10 @@ demo: ## install, build and see Wherry at work
 	@cmake --build --preset release -j $(JOBS)
 	@tools/demo
 
-test: ## every suite, with and without sanitizers
+test: ## format, release build, every suite
 	@tools/test
 
-test-full: ## the same with every file linted and longer searches
+test-full: ## the same with sanitizers, libFuzzer, every file linted, longer searches
 	@tools/test --full
 
 lint: ## clang-tidy over every file
