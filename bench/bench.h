@@ -1,7 +1,6 @@
 // What raw.c and wherry_peer.cpp have in common, for C: the region, the timed loop, and the lines
 // that bench/run reads.
 #pragma once
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>

@@ -17,7 +17,7 @@ struct Head {
   uint64_t size;
 };
 
-static int connection = -1;
+static int connection;
 static int wait_flag; // MSG_DONTWAIT with SPIN
 static int serving;   // the owner, whose peer ends when it has had enough
 static char* memory;
@@ -105,6 +105,7 @@ static void own(const char* path) {
   struct sockaddr_in address = loopback(0);
   socklen_t length = sizeof address;
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  CHECK(listener >= 0);
   CHECK(bind(listener, (struct sockaddr*)&address, length) == 0 && listen(listener, 1) == 0);
   CHECK(getsockname(listener, (struct sockaddr*)&address, &length) == 0);
   printf("READY %d\n", ntohs(address.sin_port));
@@ -128,6 +129,7 @@ int main(int argc, char** argv) {
   memory = map_region(argv[3], 2);
   const struct sockaddr_in address = loopback(atoi(argv[4]));
   connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  CHECK(connection >= 0);
   CHECK(connect(connection, (const struct sockaddr*)&address, sizeof address) == 0);
   no_delay();
   if (strcmp(argv[1], "check") == 0) {

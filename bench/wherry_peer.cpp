@@ -109,7 +109,7 @@ struct Consumer {
     std::exit(1);
   }
 
-  std::uint64_t counter(std::string_view name) {
+  std::uint64_t counter(std::string_view name) const {
     for (const auto& c : engine.counters()) {
       if (c.name == name) {
         return c.value;

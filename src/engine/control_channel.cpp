@@ -125,12 +125,14 @@ void ControlChannel::close_after_flush() {
   shard_.activate(token_);
 }
 
+// An end counts as a movement: who owns the channel has something to do.
 bool ControlChannel::progress(std::uint64_t now_ns) {
   if (closed_) {
     return false;
   }
   bool moved = false;
   const std::size_t pending = buffer_.out_pending();
+  const std::uint64_t received = buffer_.received();
   if (!closing_) {
     const bool alive = buffer_.fill();
     for (int i = 0; i < messages_a_turn && !closed_ && buffer_.out_pending() < out_high_water_bytes;
@@ -141,43 +143,52 @@ bool ControlChannel::progress(std::uint64_t now_ns) {
       moved = true;
     }
     if (closed_) {
-      return false;
+      return true;
     }
     // What came before the end has been taken, unless it was too much for one turn.
     if (!alive && !moved) {
       close(buffer_.error());
-      return false;
+      return true;
     }
     moved |= !alive;
   }
   if (!buffer_.flush()) {
     close(buffer_.error());
-    return false;
+    return true;
   }
   if (closing_ && buffer_.out_pending() == 0) {
     buffer_.finish_writing();
     closed_ = true;
-    return false;
+    return true;
   }
   if (buffer_.out_pending() == 0 || buffer_.out_pending() < pending) {
     stuck_since_ns_ = never_ns;
   }
   if (buffer_.out_pending() > 0) {
     stuck_since_ns_ = std::min(stuck_since_ns_, now_ns);
-    if (now_ns - stuck_since_ns_ >= stall_timeout_ns_) {
-      Error error;
-      error.code = ErrorCode::stalled;
-      error.message = "the peer does not read its control connection";
-      close(error);
-      return false;
-    }
+  }
+  const bool reads = !closing_ && buffer_.out_pending() < out_high_water_bytes;
+  if (!reads || buffer_.in().empty() || moved || buffer_.received() != received) {
+    partial_since_ns_ = never_ns;
+  }
+  if (reads && !buffer_.in().empty()) {
+    partial_since_ns_ = std::min(partial_since_ns_, now_ns);
+  }
+  if (now_ns >= next_deadline_ns()) {
+    Error error;
+    error.code = ErrorCode::stalled;
+    error.message = stuck_since_ns_ <= partial_since_ns_
+                        ? "the peer does not read its control connection"
+                        : "the peer stopped inside a control message";
+    close(error);
+    return true;
   }
   return moved || buffer_.may_have_more();
 }
 
 std::uint64_t ControlChannel::next_deadline_ns() const {
-  return closed_ || stuck_since_ns_ == never_ns ? never_ns
-                                                : add_ns(stuck_since_ns_, stall_timeout_ns_);
+  return closed_ ? never_ns
+                 : add_ns(std::min(stuck_since_ns_, partial_since_ns_), stall_timeout_ns_);
 }
 
 bool ControlChannel::take_preamble() {

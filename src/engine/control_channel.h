@@ -102,7 +102,8 @@ private:
   SocketBuffer buffer_;
   const std::uint64_t stall_timeout_ns_;
   std::uint64_t token_ = 0;
-  std::uint64_t stuck_since_ns_ = never_ns;
+  std::uint64_t stuck_since_ns_ = never_ns;   // The peer does not read.
+  std::uint64_t partial_since_ns_ = never_ns; // The rest of a message does not come.
   bool expects_preamble_ = false;
   bool closing_ = false;
   bool closed_ = false;

@@ -1,6 +1,7 @@
 #include "engine/core.h"
 
 #include "base/assert.h"
+#include "base/syntax.h"
 #include "os/memory_probe.h"
 
 #include <fmt/format.h>
@@ -238,8 +239,6 @@ void EngineCore::end_orphan(RequestState& request) {
   {
     const std::lock_guard lock(request.mutex);
     request.ledger.end(Outcome::failed, &error);
-    request.has_outcome = true;
-    request.is_drained = true;
   }
   on_request_changed(request);
 }
@@ -538,18 +537,11 @@ Result<void> EngineCore::add_ranges(std::uint64_t source, std::span<const NamedR
 Result<Retired> EngineCore::withdraw(std::uint64_t source, std::string_view name,
                                      Deadline deadline) {
   const std::uint64_t deadline_ns = to_ns(deadline);
-  std::shared_ptr<RecallState> recall;
-  auto begun = lead([&]() -> Result<void> {
-    auto range = owner_.find_range(source, name);
-    if (!range) {
-      return fail(range.error());
-    }
-    recall = owner_.recall(source, *range);
-    return {};
-  });
+  auto begun = lead([&] { return owner_.recall_named(source, name); });
   if (!begun) {
     return fail(begun.error());
   }
+  const std::shared_ptr<RecallState> recall = *begun;
   const auto over = [&] { return owner_.over(*recall); };
   if (!drive_until(deadline_ns, over)) {
     lead([&] { owner_.force(*recall); });
@@ -590,6 +582,25 @@ Result<std::shared_ptr<Remote>> EngineCore::usable_remote(std::uint64_t id) cons
   return found;
 }
 
+namespace {
+
+// A reference need not come from parse(): what it would refuse is refused here.
+Result<void> check(const SourceReference& reference) {
+  if (!wire::is_name(reference.name)) {
+    return fail(ErrorCode::invalid_argument, "a source's name has 1 to 4095 bytes and no NUL");
+  }
+  const bool ipv6 = reference.host.find(':') != std::string::npos;
+  if (const std::string problem = host_problem(reference.host, ipv6); !problem.empty()) {
+    return fail(ErrorCode::invalid_argument, fmt::format("host: {}", problem));
+  }
+  if (reference.port == 0) {
+    return fail(ErrorCode::invalid_argument, "port: 0 names no listener");
+  }
+  return {};
+}
+
+} // namespace
+
 Result<EngineCore::Opened> EngineCore::open(const SourceReference& reference,
                                             const OpenOptions& options) {
   if (closed_) {
@@ -597,6 +608,9 @@ Result<EngineCore::Opened> EngineCore::open(const SourceReference& reference,
   }
   if (options.path != PathKind::automatic && options.path != PathKind::tcp) {
     return fail(ErrorCode::unavailable, cannot_serve(options.path, "sources", PathKind::tcp));
+  }
+  if (auto usable = check(reference); !usable) {
+    return fail(usable.error());
   }
   const std::uint32_t lanes = options.lanes.value_or(options_.tcp.lanes);
   if (lanes < 1 || lanes > 64) {
@@ -846,7 +860,7 @@ void EngineCore::on_request_changed(RequestState& request) {
     entry.outcome = *request.ledger.outcome();
     entry.local_drain = request.ledger.drained() ? LocalDrain::drained : LocalDrain::in_flight;
     outcome_news = !request.outcome_told;
-    drain_news = request.is_drained.load(std::memory_order_relaxed) && !request.drain_told;
+    drain_news = request.ledger.drained() && !request.drain_told;
     request.outcome_told = true;
     request.drain_told = request.drain_told || drain_news;
   }
@@ -861,6 +875,8 @@ void EngineCore::on_request_changed(RequestState& request) {
     if (request.queue != nullptr) {
       request.queue->push(entry);
     }
+    // After it: whoever has waited finds the entry, and below what was leased, given back.
+    request.has_outcome.store(true, std::memory_order_release);
   }
   if (!drain_news) {
     return;
@@ -871,6 +887,7 @@ void EngineCore::on_request_changed(RequestState& request) {
   if (request.queue != nullptr) {
     request.queue->push(entry);
   }
+  request.is_drained.store(true, std::memory_order_release);
   const std::lock_guard lock(requests_mutex_);
   request.finished = true;
   recycle_if_over(request);
@@ -905,6 +922,9 @@ Report EngineCore::report(std::uint64_t id) const {
   WHERRY_ASSERT(request != nullptr);
   const std::lock_guard request_lock(request->mutex);
   request->ledger.report(report);
+  if (!request->is_drained.load(std::memory_order_acquire)) {
+    report.local_drain = LocalDrain::in_flight; // Its leases are about to be given back.
+  }
   report.path = request->path;
   return report;
 }

@@ -754,15 +754,6 @@ Result<void> Owner::add(std::uint64_t source, std::span<const RangeToPublish> ra
   return entry->source.add(ranges, ranges_);
 }
 
-Result<std::uint64_t> Owner::find_range(std::uint64_t source, std::string_view name) const {
-  const SourceEntry* entry = sources_.find(source);
-  const PublishedRange* range = entry == nullptr ? nullptr : entry->source.find(name);
-  if (range == nullptr) {
-    return fail(ErrorCode::not_found, fmt::format("the source has no range \"{}\"", name));
-  }
-  return range->id;
-}
-
 Owner::SourceEntry* Owner::find_source(std::string_view name) {
   const auto found = sources_by_name_.find(std::string(name));
   return found == sources_by_name_.end() ? nullptr : sources_.find(found->second);
@@ -856,6 +847,7 @@ std::shared_ptr<RecallState> Owner::recall(std::uint64_t source, std::uint64_t r
   recall->source = source;
   recall->range = range;
   recall->registration = entry->source.find(range)->registration;
+  recall->name = entry->source.find(range)->name;
   entry->source.recall(range);
   sessions_.for_each([&](std::uint64_t id, std::unique_ptr<Session>& session) {
     // Who has not been welcomed has been told of nothing.
@@ -869,6 +861,22 @@ std::shared_ptr<RecallState> Owner::recall(std::uint64_t source, std::uint64_t r
   recalls_.push_back(recall);
   revoke_if_acknowledged(*recall);
   return recall;
+}
+
+Result<std::shared_ptr<RecallState>> Owner::recall_named(std::uint64_t source,
+                                                         std::string_view name) {
+  const SourceEntry* entry = sources_.find(source);
+  if (entry != nullptr) {
+    if (const PublishedRange* range = entry->source.find(name)) {
+      return recall(source, range->id);
+    }
+  }
+  for (const auto& under_way : recalls_) {
+    if (under_way->source == source && under_way->name == name) {
+      return under_way;
+    }
+  }
+  return fail(ErrorCode::not_found, fmt::format("the source has no range \"{}\"", name));
 }
 
 std::vector<std::shared_ptr<RecallState>> Owner::recall_registration(std::uint64_t registration) {
@@ -951,7 +959,7 @@ bool Owner::turn(std::uint64_t) {
   for (const auto& recall : recalls_) {
     revoke_if_acknowledged(*recall);
   }
-  std::erase_if(recalls_, [](const auto& recall) { return recall->revoked; });
+  std::erase_if(recalls_, [this](const auto& recall) { return over(*recall); });
   return moved || !gone.empty();
 }
 

@@ -24,11 +24,13 @@ namespace wherry {
 
 class Owner;
 
-/// A recall of one published range, until its peers have acknowledged it, are lost, or are cut.
+/// A recall of one published range, until its peers have acknowledged it, are lost, or are cut, and
+/// nothing that they had begun uses it any more.
 struct RecallState {
   std::uint64_t source = 0;
   std::uint64_t range = 0;
   std::uint64_t registration = 0;
+  std::string name;                    ///< The range's, which another may have by now.
   std::vector<std::uint64_t> sessions; ///< That have not acknowledged.
   std::uint32_t cut = 0;               ///< Sessions whose lanes were ended for it.
   bool revoked = false;                ///< Nobody can start on the range any more.
@@ -50,13 +52,16 @@ public:
   Result<Published> publish(const std::string& name, std::uint64_t epoch, const Address& listen,
                             std::span<const RangeToPublish> ranges);
   Result<void> add(std::uint64_t source, std::span<const RangeToPublish> ranges);
-  Result<std::uint64_t> find_range(std::uint64_t source, std::string_view name) const;
+
   void close_source(std::uint64_t source);
   bool published(std::uint64_t registration) const;
 
   /// Starts taking a range back from one source, or from all.
   std::shared_ptr<RecallState> recall(std::uint64_t source, std::uint64_t range);
   std::vector<std::shared_ptr<RecallState>> recall_registration(std::uint64_t registration);
+  /// Of the range of that name; or the recall of one that had it and is not over.
+  /// Error: not_found.
+  Result<std::shared_ptr<RecallState>> recall_named(std::uint64_t source, std::string_view name);
   /// The deadline has come: sessions that have not acknowledged lose their lanes.
   void force(RecallState& recall);
   /// Whether lanes that were cut for it may still touch the range.

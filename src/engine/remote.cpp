@@ -960,23 +960,17 @@ bool Remote::collect(Link& link) {
 void Remote::after_change(RequestState& request) {
   bool changed = false;
   bool settled = false;
+  bool drained = false;
   {
     const std::lock_guard lock(request.mutex);
-    const bool drained = request.ledger.drained();
+    drained = request.ledger.drained();
     if (drained && request.unsettled_slices == 0 && request.ledger.has_unsettled()) {
       request.ledger.settle();
     }
     settled = request.remembered_unsettled && request.unsettled_slices == 0 &&
               request.ledger.outcome() && request.ledger.is_settled();
-    if (request.ledger.outcome().has_value() &&
-        !request.has_outcome.load(std::memory_order_relaxed)) {
-      request.has_outcome.store(true, std::memory_order_release);
-      changed = true;
-    }
-    if (drained && request.has_outcome && !request.is_drained.load(std::memory_order_relaxed)) {
-      request.is_drained.store(true, std::memory_order_release);
-      changed = true;
-    }
+    changed =
+        (request.ledger.outcome() && !request.outcome_told) || (drained && !request.drain_told);
   }
   if (settled) {
     forget_unsettled(request);
@@ -984,7 +978,7 @@ void Remote::after_change(RequestState& request) {
   if (!changed) {
     return;
   }
-  if (request.is_drained.load(std::memory_order_relaxed)) {
+  if (drained) {
     unlist(request);
   }
   host_.on_request_changed(request);

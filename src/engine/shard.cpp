@@ -11,6 +11,8 @@ namespace {
 constexpr std::size_t events_max = 256;
 // How often a shard that is busy looks for deadlines.
 constexpr std::uint64_t busy_check_ns = 10'000'000;
+// How long submits alone may lead before one of them looks at the network too.
+constexpr std::uint64_t kick_turn_ns = 500'000;
 } // namespace
 
 struct Shard::Blocking final : Job {
@@ -106,10 +108,11 @@ bool Shard::run_endpoints() {
   return moved;
 }
 
-// Ends of file transfers, and buffers that others gave back, are news for whoever waits for either.
-bool Shard::deliver_files() {
+// Ends of file transfers, room in the worker, and buffers that others gave back, are news for
+// whoever waits for one of these.
+bool Shard::deliver_files(bool worker_has_room) {
   const bool delivered = file_io_.deliver() > 0;
-  if (!delivered && staging_.reliefs() == reliefs_seen_) {
+  if (!delivered && !worker_has_room && staging_.reliefs() == reliefs_seen_) {
     return false;
   }
   reliefs_seen_ = staging_.reliefs();
@@ -183,8 +186,12 @@ bool Shard::finish_blocking() {
 
 bool Shard::work() {
   bool moved = seams_.worker->run_one();
-  moved |= finish_blocking();
-  moved |= deliver_files();
+  const bool finished = finish_blocking();
+  moved |= finished;
+  moved |= deliver_files(finished);
+  if (!blocking_waiting_.empty()) {
+    start_blocking(); // The worker may have been full of files.
+  }
   moved |= run_endpoints();
   moved |= on_turn(now_ns_);
   // What on_turn handed to the endpoints goes out at once.
@@ -196,6 +203,10 @@ bool Shard::work() {
 
 bool Shard::kick() {
   now_ns_ = seams_.clock->now_ns();
+  // Whoever submits without end keeps the engine's thread from leading: the network has its turn.
+  if (now_ns_ - last_turn_ns_ >= kick_turn_ns) {
+    return turn(0);
+  }
   const bool moved = work();
   if (moved) {
     last_moved_ns_ = now_ns_;
@@ -221,7 +232,7 @@ void Shard::wake_due() {
 
 bool Shard::turn(std::uint64_t block_until_ns) {
   ++counters_.turns;
-  now_ns_ = seams_.clock->now_ns();
+  now_ns_ = last_turn_ns_ = seams_.clock->now_ns();
   bool moved = take_events(0);
   if (now_ns_ >= wake_at_ns_) {
     wake_due();

@@ -114,7 +114,7 @@ private:
 
   bool take_events(std::int64_t timeout_ns);
   bool run_endpoints();
-  bool deliver_files();
+  bool deliver_files(bool worker_has_room);
   bool finish_blocking();
   void start_blocking();
   bool work();
@@ -126,6 +126,7 @@ private:
   StagingPool staging_;
   std::uint64_t now_ns_ = 0;
   std::uint64_t last_moved_ns_ = 0;
+  std::uint64_t last_turn_ns_ = 0;
   std::uint64_t wake_at_ns_ = 0;
   SlotMap<Entry> endpoints_;
   std::vector<std::uint64_t> active_;

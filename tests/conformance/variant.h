@@ -12,6 +12,7 @@
 
 #include <wherry/wherry.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -121,6 +122,8 @@ public:
     std::uint64_t elsewhere = 0;
   };
   virtual Served served() = 0;
+  /// What reports said to have moved.
+  std::atomic<std::uint64_t> bytes_claimed = 0;
   std::vector<std::string> log() const;
 
 protected:

@@ -1,5 +1,8 @@
 #include "world/faults.h"
 
+#include <cerrno>
+#include <iterator>
+
 namespace wherry::world {
 
 void Faults::at(std::uint64_t span_ns, std::uint32_t count, void (Faults::*fault)()) {
@@ -19,6 +22,11 @@ void Faults::schedule(std::uint64_t span_ns) {
   at(span_ns, plan_.partitions, &Faults::partition);
   at(span_ns, plan_.stops, &Faults::stop_process);
   at(span_ns, plan_.crashes, &Faults::crash);
+  at(span_ns, plan_.consumer_crashes, &Faults::crash_consumer);
+  at(span_ns, plan_.bit_flips, &Faults::flip_bit);
+  at(span_ns, plan_.file_errors, &Faults::fail_file);
+  at(span_ns, plan_.file_changes, &Faults::change_file);
+  at(span_ns, plan_.native_errors, &Faults::fail_native);
 }
 
 void Faults::stop() {
@@ -28,9 +36,13 @@ void Faults::stop() {
   for (const auto& process : world_.processes()) {
     process->stopped_until_ns = 0;
   }
-  if (!publisher_.up()) {
-    publisher_.start();
+  world_.files().forget_planted();
+  for (const auto& process : world_.processes()) {
+    if (process->engine) {
+      process->network->sim()->forget_planted();
+    }
   }
+  recover();
 }
 
 SimConnectionId Faults::any_connection() {
@@ -97,10 +109,69 @@ void Faults::crash() {
   world_.at(add_ns(world_.now_ns(), world_.random().below(20 * ms)), [this] { recover(); });
 }
 
+void Faults::crash_consumer() {
+  Consumer& consumer = *consumers_[world_.random().below(consumers_.size())];
+  if (!consumer.up() || consumer.process().blocking) {
+    return;
+  }
+  oracle_.set_calm(false);
+  consumer.crash();
+  world_.at(add_ns(world_.now_ns(), world_.random().below(20 * ms)), [this] { recover(); });
+}
+
 void Faults::recover() {
   if (!publisher_.up()) {
     publisher_.start();
   }
+  for (const auto& consumer : consumers_) {
+    if (!consumer->up()) {
+      consumer->start();
+    }
+  }
+}
+
+void Faults::flip_bit() {
+  const SimConnectionId id = any_connection();
+  broke("bit flip", id);
+  world_.net().corrupt(id, world_.random().one_in(2));
+}
+
+void Faults::fail_file() {
+  constexpr SimFileCall calls[] = {SimFileCall::open, SimFileCall::stat, SimFileCall::read,
+                                   SimFileCall::write};
+  constexpr int errors[] = {EIO, ENOSPC, EMFILE, ESTALE};
+  const std::size_t call = world_.random().below(std::size(calls));
+  broke("file error", call);
+  world_.files().fail_next(calls[call], errors[world_.random().below(std::size(errors))],
+                           static_cast<std::uint32_t>(world_.random().below(4)));
+}
+
+void Faults::change_file() {
+  for (const auto& range : publisher_.ranges()) {
+    if (publisher_.up() && range->memory == nullptr && range->published && !range->spoiled &&
+        world_.random().one_in(2)) {
+      return publisher_.spoil(*range);
+    }
+  }
+}
+
+void Faults::fail_native() {
+  struct Row {
+    SimCall call;
+    int error;
+  };
+  constexpr Row rows[] = {{SimCall::accept, EMFILE},       {SimCall::accept, ECONNABORTED},
+                          {SimCall::connect, ENETUNREACH}, {SimCall::connect, EADDRNOTAVAIL},
+                          {SimCall::readv, ECONNRESET},    {SimCall::readv, ETIMEDOUT},
+                          {SimCall::writev, EPIPE},        {SimCall::writev, ECONNRESET}};
+  Process& process = any_process();
+  if (!process.engine) {
+    return;
+  }
+  const std::size_t row = world_.random().below(std::size(rows));
+  broke("native error", row);
+  process.network->sim()->fail_next(rows[row].call, rows[row].error,
+                                    static_cast<std::uint32_t>(world_.random().below(8)));
 }
 
 } // namespace wherry::world

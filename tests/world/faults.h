@@ -29,7 +29,12 @@ private:
   void partition();
   void stop_process();
   void crash();
+  void crash_consumer();
   void recover();
+  void flip_bit();
+  void fail_file();
+  void change_file();
+  void fail_native();
   /// A connection that is there; 0 if there is none.
   SimConnectionId any_connection();
   Process& any_process();

@@ -84,6 +84,9 @@ Report lie_about(Lie lie, const Asked& asked, Report report) {
 
 RangeModel& Oracle::new_range(std::string name, RangeModel::Bytes live) {
   ranges_.push_back(std::make_unique<RangeModel>(std::move(name), std::move(live)));
+  if (bits_flip_) {
+    ranges_.back()->let_bits_flip();
+  }
   return *ranges_.back();
 }
 
@@ -337,6 +340,7 @@ void Oracle::take_settled(RequestModel& request, const Report& report) {
 
 void Oracle::close(RequestModel& request) {
   request.closed = true;
+  request.contended = reads_contended_bytes(request);
   for (OperationModel& part : request.parts) {
     part.read.reset();
   }
@@ -371,8 +375,9 @@ void Oracle::judge_times(RequestModel& request, const Report& report) {
 bool Oracle::is_torn(const RequestModel& request, const Failure& failure) const {
   return failure.error.code == ErrorCode::io_error &&
          request.operations[failure.operation].kind == OperationKind::read &&
-         std::any_of(open_.begin(), open_.end(), [&](const RequestModel* other) {
-           return other->handle == request.handle && reads_contended_bytes(*other);
+         std::any_of(requests_.begin(), requests_.end(), [&](const auto& other) {
+           return other->handle == request.handle &&
+                  (other->contended || reads_contended_bytes(*other));
          });
 }
 
@@ -425,6 +430,29 @@ void Oracle::entry(const CompletionEntry& entry) {
       }
     }
     give_locals_back(request);
+  }
+}
+
+void Oracle::orphan(std::uint32_t consumer) {
+  for (const auto& request : requests_) {
+    if (request->consumer != consumer) {
+      continue;
+    }
+    request->options.queue = nullptr;
+    request->request.reset();
+    if (!request->admitted || request->closed) {
+      continue;
+    }
+    request->dropped = true;
+    if (request->local_over) {
+      continue;
+    }
+    for (const OperationModel& part : request->parts) {
+      if (part.operation.kind == OperationKind::read) {
+        part.local->note(part.operation.local_offset, part.operation.length_bytes);
+      }
+    }
+    give_locals_back(*request);
   }
 }
 
@@ -508,6 +536,14 @@ bool Oracle::may_be_unsettled(std::uint32_t handle) const {
   return std::any_of(open_.begin(), open_.end(), [&](const RequestModel* request) {
     return request->handle == handle && (request->dropped || is_unsettled(request->last) ||
                                          request->last.remote_effect == RemoteEffect::uncertain);
+  });
+}
+
+bool Oracle::is_used(const LocalModel& local, bool maybe) const {
+  return std::any_of(open_.begin(), open_.end(), [&](const RequestModel* request) {
+    return !request->local_over && (maybe || !request->dropped) &&
+           std::any_of(request->parts.begin(), request->parts.end(),
+                       [&](const OperationModel& part) { return part.local == &local; });
   });
 }
 

@@ -43,6 +43,7 @@ struct RequestModel {
   bool cancel_asked = false;
   bool dropped = false;    ///< No report comes any more.
   bool disturbed = false;  ///< Something happened that may explain a failure.
+  bool contended = false;  ///< WRITEs may have changed what it read while it did.
   bool local_over = false; ///< Local bytes are the user's again.
   bool closed = false;     ///< Final and settled, or beyond knowing: nothing more to come.
   std::optional<CompletionEntry> outcome_entry;
@@ -67,6 +68,8 @@ public:
 
   Moment now() { return ++moment_; }
   WriterId new_writer() { return ++writers_; }
+  /// From now on: see RangeModel.
+  void let_bits_flip() { bits_flip_ = true; }
   RangeModel& new_range(std::string name, RangeModel::Bytes live);
   /// Nobody can reach the bytes under this publication any more; a successor may begin.
   void end_range(RangeModel& range);
@@ -79,6 +82,8 @@ public:
   void cancel(RequestModel& request);
   void drop(RequestModel& request);
   void entry(const CompletionEntry& entry);
+  /// The consumer's process died: nothing is heard of its requests any more.
+  void orphan(std::uint32_t consumer);
 
   /// Looks at all reports.
   void look();
@@ -106,6 +111,8 @@ public:
     std::uint64_t requests_min = 0, requests_max = 0, operations_min = 0, operations_max = 0;
   };
   Outstanding outstanding(std::uint32_t consumer) const;
+  /// Whether a request that has not drained uses the local range; `maybe`: or may use it.
+  bool is_used(const LocalModel& local, bool maybe) const;
 
 private:
   void look_at(RequestModel& request);
@@ -128,6 +135,7 @@ private:
   Moment moment_ = 0;
   WriterId writers_ = 0;
   bool calm_ = true;
+  bool bits_flip_ = false;
   std::vector<std::unique_ptr<RangeModel>> ranges_;
   std::vector<std::unique_ptr<LocalModel>> locals_;
   std::vector<std::unique_ptr<RequestModel>> requests_;

@@ -23,13 +23,17 @@ public:
     Visibility visibility{};
     std::shared_ptr<std::vector<std::byte>> memory; ///< Null: a file.
     std::string path;
+    std::uint64_t length = 0;
     std::optional<Registration> registration;
     std::weak_ptr<void> kept_alive;
     RangeModel* model = nullptr;
     bool published = false;
+    bool spoiled = false; ///< Its file is not what was registered.
   };
 
   Publisher(World& world, Oracle& oracle, Process& process, std::uint16_t port);
+  /// From now on its epochs come from a file, and increase (R20).
+  void use_epoch_file() { epoch_file_ = "/" + process_.host + "/epoch"; }
 
   Range& add_memory(std::uint64_t length, Visibility visibility);
   Range& add_file(std::uint64_t length, Visibility visibility);
@@ -47,6 +51,8 @@ public:
   void withdraw(Range& range, std::uint64_t limit_ns);
   void retire(Range& range, std::uint64_t limit_ns);
   void republish(Range& range);
+  /// Somebody else changes the file of the range: nobody may get bytes of it any more (R23).
+  void spoil(Range& range);
 
   Process& process() { return process_; }
   const SourceReference& reference() const { return reference_; }
@@ -67,6 +73,7 @@ private:
   Process& process_;
   SourceReference reference_;
   std::optional<Source> source_;
+  std::string epoch_file_;
   std::vector<std::unique_ptr<Range>> ranges_;
   std::map<std::pair<std::uint64_t, std::string>, RangeModel*> models_;
   std::uint32_t recalls_ = 0;
@@ -101,6 +108,13 @@ public:
 
   Consumer(World& world, Oracle& oracle, Process& process, std::uint32_t number);
 
+  /// What it has whenever its process begins: filled in by whoever makes it.
+  std::function<void(Consumer&)> furnish;
+  void start();
+  /// The process is killed: no report and no entry comes any more.
+  void crash();
+  bool up() const { return process_.engine.has_value(); }
+
   Local& add_memory(std::uint64_t length);
   Local& add_file(std::uint64_t length);
   Queue& add_queue(std::uint32_t capacity);
@@ -113,11 +127,18 @@ public:
   /// Null if the batch was refused; `refused` says why. Looks at all reports before.
   RequestModel* submit(Handle& handle, std::vector<OperationModel> parts, SubmitOptions options,
                        std::optional<Error>* refused = nullptr);
+  /// Has the owner compute a checksum (R23), and compares where nothing moves.
+  Result<void> ask_checksum(Handle& handle, const Known& known, std::uint64_t offset,
+                            std::uint64_t length, std::uint64_t limit_ns);
+  /// Registers small ranges until the budget is used up (R13), and gives them back.
+  void use_up_registrations();
   void poll_queues();
   /// All handles of sources; requests go on.
   void close_handles();
   /// Retires a local range; false if requests still hold it.
   bool retire(Local& local, std::uint64_t limit_ns);
+  /// Other memory in the place of a range that has retired.
+  void renew(Local& local);
 
   Process& process() { return process_; }
   std::uint32_t number() const { return number_; }
@@ -129,6 +150,9 @@ public:
   std::uint64_t patience_ns = 1 * ms;
 
 private:
+  void make_memory(Local& local, std::uint64_t length);
+  void make_file(Local& local, std::uint64_t length);
+
   World& world_;
   Oracle& oracle_;
   Process& process_;
@@ -136,6 +160,8 @@ private:
   std::vector<std::unique_ptr<Handle>> handles_;
   std::vector<std::unique_ptr<Local>> locals_;
   std::vector<std::unique_ptr<Queue>> queues_;
+  std::vector<std::unique_ptr<Local>> former_locals_; ///< Looked at to the end.
+  std::uint32_t handles_made_ = 0;
 };
 
 /// The value of one counter of the process's engine.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 namespace wherry::world {
@@ -10,16 +11,15 @@ namespace {
 constexpr std::size_t word_bytes = 8;
 using Word = std::array<std::byte, word_bytes>;
 
+std::uint64_t mixed(WriterId writer, std::uint64_t index) {
+  std::uint64_t z = (index + (std::uint64_t{writer} << 32)) * 0x9e3779b97f4a7c15ULL;
+  z = (z ^ (z >> 32)) * 0xbf58476d1ce4e5b9ULL;
+  return z ^ (z >> 29);
+}
+
 Word pattern_word(WriterId writer, std::uint64_t index) {
-  std::uint64_t z = (std::uint64_t{writer} << 40) ^ index;
-  z = (z + 0x9e3779b97f4a7c15ULL) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 29)) * 0x94d049bb133111ebULL;
-  z ^= z >> 32;
-  Word word;
-  for (std::size_t i = 0; i < word_bytes; ++i) {
-    word[i] = static_cast<std::byte>(z >> (8 * i));
-  }
-  return word;
+  // In the machine's order: a pattern is only ever compared with itself.
+  return std::bit_cast<Word>(mixed(writer, index));
 }
 
 } // namespace
@@ -30,6 +30,18 @@ std::byte pattern_byte(WriterId writer, std::uint64_t position) {
 
 void fill_pattern(WriterId writer, std::uint64_t position, std::span<std::byte> out) {
   while (!out.empty()) {
+    if (position % word_bytes == 0) {
+      const std::size_t words = out.size() / word_bytes;
+      for (std::size_t i = 0; i < words; ++i) {
+        const std::uint64_t word = mixed(writer, position / word_bytes + i);
+        std::memcpy(out.data() + i * word_bytes, &word, word_bytes);
+      }
+      position += words * word_bytes;
+      out = out.subspan(words * word_bytes);
+      if (out.empty()) {
+        return;
+      }
+    }
     const Word word = pattern_word(writer, position / word_bytes);
     const std::size_t skip = position % word_bytes;
     const std::size_t count = std::min(word_bytes - skip, out.size());

@@ -49,6 +49,15 @@ void draw_faults(SeededRandom& random, Plan& plan) {
   plan.partitions = some(8, 2);
   plan.stops = some(6, 3);
   plan.crashes = some(3, 2);
+  plan.consumer_crashes = some(6, 2);
+  plan.file_errors = some(4, 6);
+  plan.file_changes = some(4, 2);
+  plan.native_errors = some(6, 4);
+  plan.bit_flips = some(6, 4);
+  if (plan.bit_flips > 0) {
+    // Without, a flipped bit of payload is nobody's to see.
+    plan.publisher.tcp.payload_checksums = plan.consumer.tcp.payload_checksums = true;
+  }
   plan.delay_max_ns = random.one_in(2) ? 20'000'000 : 800'000'000;
   plan.stop_max_ns = random.one_in(2) ? 10'000'000 : 600'000'000;
   if (random.one_in(3)) {
@@ -74,6 +83,17 @@ void draw_budgets(SeededRandom& random, Plan& plan) {
   if (random.one_in(4)) {
     plan.consumer.limits.unsettled_writes = static_cast<std::uint32_t>(1 + random.below(3));
   }
+  for (EngineOptions* engine : {&plan.publisher, &plan.consumer}) {
+    if (random.one_in(3)) {
+      engine->limits.open_files = static_cast<std::uint32_t>(1 + random.below(2));
+    }
+    if (random.one_in(3)) {
+      engine->limits.staging_bytes = 8U << 20;
+    }
+  }
+  if (random.one_in(3)) {
+    plan.worker.queue_max = 1 + random.below(4);
+  }
   if (random.one_in(2)) {
     plan.queue_capacity = static_cast<std::uint32_t>(random.one_in(2) ? 2 + random.below(8) : 256);
   }
@@ -85,6 +105,7 @@ Plan draw_plan(SeededRandom& random) {
   Plan plan;
   plan.network.in_flight_bytes_max = random.one_in(3) ? 32U << 10 : 256U << 10;
   plan.network.latency_max_ns = random.one_in(2) ? 300'000 : 2'000'000;
+  plan.network.short_write_one_in = random.one_in(2) ? 4 : 0;
   plan.publisher = draw_engine(random);
   plan.consumer = draw_engine(random);
   plan.consumers = random.one_in(3) ? 2 : 1;
@@ -93,6 +114,7 @@ Plan draw_plan(SeededRandom& random) {
   plan.gap_max_ns = random.one_in(2) ? 1'000'000 : 20'000'000;
   plan.publisher_files = random.one_in(3);
   plan.consumer_files = random.one_in(4);
+  plan.epoch_file = random.one_in(3);
   draw_faults(random, plan);
   draw_budgets(random, plan);
   return plan;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace wherry::world {
@@ -18,6 +19,10 @@ std::size_t match(std::span<const std::byte> a, std::span<const std::byte> b) {
     return a.size();
   }
   return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin());
+}
+
+bool differ_in_one_bit(std::byte a, std::byte b) {
+  return std::has_single_bit(std::to_integer<unsigned>(a ^ b));
 }
 
 /// Whose bytes these look like, for the reader of a failure.
@@ -83,6 +88,7 @@ std::span<RangeModel::Cell> RangeModel::cut(std::uint64_t offset, std::uint64_t 
 void RangeModel::write_begins(WriterId writer, std::uint64_t offset, std::uint64_t length,
                               Moment now) {
   last_writer_ = std::max(last_writer_, writer);
+  last_change_ = now;
   for (Cell& cell : cut(offset, length)) {
     cell.candidates.push_back(
         {.writer = writer, .begun = now, .over = under_way, .certain = false});
@@ -140,6 +146,7 @@ void RangeModel::freeze(Moment now) {
   const std::span<const std::byte> last = live_();
   frozen_bytes_.assign(last.begin(), last.end());
   frozen_ = true;
+  last_change_ = now;
   for (Cell& cell : cells_) {
     for (Candidate& candidate : cell.candidates) {
       candidate.over = std::min(candidate.over, now);
@@ -170,6 +177,9 @@ std::optional<std::string> RangeModel::check(std::uint64_t offset, std::uint64_t
           break;
         }
       }
+      if (longest == 0 && is_flipped(at, cell, left[0])) {
+        longest = 1;
+      }
       if (longest == 0) {
         return describe(at, cell);
       }
@@ -177,6 +187,13 @@ std::optional<std::string> RangeModel::check(std::uint64_t offset, std::uint64_t
     }
   }
   return std::nullopt;
+}
+
+bool RangeModel::is_flipped(std::uint64_t position, const Cell& cell, std::byte byte) const {
+  return bits_flip_ &&
+         std::any_of(cell.candidates.begin(), cell.candidates.end(), [&](const Candidate& c) {
+           return !c.certain && differ_in_one_bit(byte, pattern_byte(c.writer, position));
+         });
 }
 
 std::string RangeModel::describe(std::uint64_t position, const Cell& cell) const {
@@ -277,16 +294,16 @@ void ReadModel::also(WriterId writer, std::uint64_t begin, std::uint64_t end) {
 }
 
 bool ReadModel::is_legal(std::uint64_t position, std::byte byte, const Piece& piece) const {
-  for (const WriterId writer : piece.writers) {
-    const std::byte legal = writer == 0 ? base_[position - begin_] : pattern_byte(writer, position);
-    if (byte == legal) {
-      return true;
-    }
-  }
-  return std::any_of(later_.begin(), later_.end(), [&](const Piece& later) {
-    return position >= later.begin && position < later.end &&
-           byte == pattern_byte(later.writers[0], position);
-  });
+  const auto is_one = [&](WriterId writer) { return is_of(writer, position, byte); };
+  return std::any_of(piece.writers.begin(), piece.writers.end(), is_one) ||
+         std::any_of(later_.begin(), later_.end(), [&](const Piece& later) {
+           return position >= later.begin && position < later.end && is_one(later.writers[0]);
+         });
+}
+
+bool ReadModel::is_of(WriterId writer, std::uint64_t position, std::byte byte) const {
+  const std::byte legal = writer == 0 ? base_[position - begin_] : pattern_byte(writer, position);
+  return byte == legal || (writer != 0 && range_.bits_flip_ && differ_in_one_bit(byte, legal));
 }
 
 std::optional<std::string> ReadModel::check(std::uint64_t at,

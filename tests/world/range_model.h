@@ -33,6 +33,9 @@ public:
 
   const std::string& name() const { return name_; }
   std::uint64_t length() const { return length_; }
+  /// Bits flip on the way. A segment whose checksum does not match may have been put in place: what
+  /// is uncertain may be there with one bit changed.
+  void let_bits_flip() { bits_flip_ = true; }
 
   void write_begins(WriterId writer, std::uint64_t offset, std::uint64_t length, Moment now);
   void write_is_confirmed(WriterId writer, std::uint64_t offset, std::uint64_t length, Moment now);
@@ -51,6 +54,8 @@ public:
   void settle(std::uint64_t offset, std::uint64_t length, Moment now);
   /// Whether a WRITE may still change these bytes.
   bool is_changing(std::uint64_t offset, std::uint64_t length) const;
+  /// When a WRITE last began, or the range ended.
+  Moment last_change() const { return last_change_; }
   std::span<const std::byte> bytes() const { return frozen_ ? frozen_bytes_ : live_(); }
 
 private:
@@ -74,6 +79,7 @@ private:
   std::size_t cell_of(std::uint64_t offset) const;
   static void forget_overwritten(Cell& cell);
   void merge_settled();
+  bool is_flipped(std::uint64_t position, const Cell& cell, std::byte byte) const;
   std::string describe(std::uint64_t position, const Cell& cell) const;
 
   std::string name_;
@@ -83,7 +89,9 @@ private:
   std::vector<Cell> cells_;     ///< In order, without gaps.
   std::vector<ReadModel*> reads_;
   WriterId last_writer_ = 0;
+  Moment last_change_ = 0;
   bool frozen_ = false;
+  bool bits_flip_ = false;
   std::vector<std::byte> frozen_bytes_;
 };
 
@@ -110,6 +118,7 @@ private:
   };
   void also(WriterId writer, std::uint64_t begin, std::uint64_t end);
   bool is_legal(std::uint64_t position, std::byte byte, const Piece& piece) const;
+  bool is_of(WriterId writer, std::uint64_t position, std::byte byte) const;
 
   RangeModel& range_;
   const std::uint64_t begin_;

@@ -54,6 +54,7 @@ public:
   std::size_t open_files() const { return open_.size(); }
   /// The call fails with `error` once, after `skip` good ones. Several may be planted in a row.
   void fail_next(SimFileCall call, int error, std::uint32_t skip = 0);
+  void forget_planted() { planted_.clear(); }
 
   // --- What the engines see ---
 

@@ -188,6 +188,7 @@ public:
   std::size_t open_sockets() const { return sockets_.size(); }
   /// The call fails with `error` once, after `skip` good ones. Several may be planted in a row.
   void fail_next(SimCall call, int error, std::uint32_t skip = 0);
+  void forget_planted() { planted_.clear(); }
   /// The connection of a socket; 0 for a listener.
   SimConnectionId connection_of(SocketId socket) const;
 

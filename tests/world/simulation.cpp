@@ -26,10 +26,14 @@ public:
             world_.now_ns()};
   }
 
+  bool all_closed() const { return all_closed_; }
+
 private:
   void set_up();
+  void set_up_consumer(std::uint32_t index);
   void safety();
   void liveness();
+  void finish_retiring(Consumer& consumer, Consumer::Local& local);
   void at_rest();
   void end();
   void close(Process& process);
@@ -42,9 +46,10 @@ private:
   std::vector<std::unique_ptr<Consumer>> consumers_;
   std::unique_ptr<Workload> workload_;
   std::unique_ptr<Faults> faults_;
+  bool all_closed_ = true;
 };
 
-std::string describe(const EngineOptions& options) {
+std::string text_of(const EngineOptions& options) {
   return fmt::format("stall {} ms, grace {} ms, connect {} ms, checksums {}, requests {}, "
                      "operations {}, unsettled {}",
                      options.tcp.peer_stall_timeout.count(), options.tcp.cancel_grace.count(),
@@ -54,10 +59,11 @@ std::string describe(const EngineOptions& options) {
 }
 
 void Simulation::set_up() {
-  trace_.tell("owner: " + describe(plan_.publisher));
-  trace_.tell("consumer: " + describe(plan_.consumer));
+  trace_.tell("owner: " + text_of(plan_.publisher));
+  trace_.tell("consumer: " + text_of(plan_.consumer));
   publisher_ = std::make_unique<Publisher>(world_, oracle_,
                                            world_.add_process("10.0.0.1", plan_.publisher), 7000);
+  publisher_->process().worker_options = plan_.worker;
   publisher_->add_memory(plan_.range_bytes, Visibility::remote_read_write);
   publisher_->add_memory(1 + world_.random().below(200), Visibility::remote_read_write);
   publisher_->add_memory(1 + world_.random().below(plan_.range_bytes), Visibility::remote_read);
@@ -65,30 +71,43 @@ void Simulation::set_up() {
     publisher_->add_file(plan_.range_bytes / 2, Visibility::remote_read_write);
     publisher_->add_file(1 + world_.random().below(9'000), Visibility::remote_read);
   }
+  if (plan_.bit_flips > 0) {
+    oracle_.let_bits_flip();
+  }
+  if (plan_.epoch_file) {
+    publisher_->use_epoch_file();
+  }
   publisher_->start();
   world_.on_step = [this] { oracle_.look(); };
   for (std::uint32_t i = 0; i < plan_.consumers; ++i) {
-    Process& process = world_.add_process(fmt::format("10.0.1.{}", i + 1), plan_.consumer);
-    world_.start(process);
-    consumers_.push_back(std::make_unique<Consumer>(world_, oracle_, process, i));
-    Consumer& consumer = *consumers_.back();
-    consumer.patience_ns = plan_.stop_max_ns + 1 * ms;
-    consumer.add_memory(2 * plan_.range_bytes + 4096);
-    consumer.add_memory(4096);
-    if (plan_.consumer_files) {
-      consumer.add_file(plan_.range_bytes + 4096);
-    }
-    if (plan_.queue_capacity > 0) {
-      consumer.add_queue(plan_.queue_capacity);
-    }
-    Consumer::Handle* handle =
-        consumer.open(*publisher_, publisher_->reference(), plan_.lanes, second);
-    if (handle == nullptr || !consumer.look_up(*handle, second)) {
-      world_.blame("a source cannot be opened, and nothing is broken");
-    }
+    set_up_consumer(i);
   }
   workload_ = std::make_unique<Workload>(world_, oracle_, plan_, *publisher_, consumers_);
   faults_ = std::make_unique<Faults>(world_, oracle_, plan_, *publisher_, consumers_);
+}
+
+void Simulation::set_up_consumer(std::uint32_t index) {
+  Process& process = world_.add_process(fmt::format("10.0.1.{}", index + 1), plan_.consumer);
+  consumers_.push_back(std::make_unique<Consumer>(world_, oracle_, process, index));
+  Consumer& consumer = *consumers_.back();
+  process.worker_options = plan_.worker;
+  consumer.patience_ns = plan_.stops * plan_.stop_max_ns + 1 * ms;
+  consumer.furnish = [this](Consumer& made) {
+    made.add_memory(2 * plan_.range_bytes + 4096);
+    made.add_memory(4096);
+    if (plan_.consumer_files) {
+      made.add_file(plan_.range_bytes + 4096);
+    }
+    if (plan_.queue_capacity > 0) {
+      made.add_queue(plan_.queue_capacity);
+    }
+  };
+  consumer.start();
+  Consumer::Handle* handle =
+      consumer.open(*publisher_, publisher_->reference(), plan_.lanes, second);
+  if (handle == nullptr || !consumer.look_up(*handle, second)) {
+    world_.blame("a source cannot be opened, and nothing is broken");
+  }
 }
 
 void Simulation::safety() {
@@ -125,11 +144,21 @@ void Simulation::liveness() {
                                                 "leases", "sessions", "staging_buffers"}));
     }
     for (const RequestModel* request : oracle_.open_requests()) {
-      left += fmt::format("; request {}: {}", request->number, world::describe(request->last));
+      left += fmt::format("; request {}: {}", request->number, describe(request->last));
     }
     world_.blame("faults have stopped, and requests do not end" + left);
   }
+  for (const auto& consumer : consumers_) {
+    for (const auto& local : consumer->locals()) {
+      if (local->retiring && !world_.wrong()) {
+        finish_retiring(*consumer, *local);
+      }
+    }
+  }
   for (const auto& range : publisher_->ranges()) {
+    if (range->spoiled && range->published && !world_.wrong()) {
+      publisher_->retire(*range, patient_ns);
+    }
     if (!range->published && !world_.wrong()) {
       publisher_->republish(*range);
     }
@@ -142,6 +171,13 @@ void Simulation::liveness() {
     }
   }
   at_rest();
+}
+
+void Simulation::finish_retiring(Consumer& consumer, Consumer::Local& local) {
+  if (!consumer.retire(local, patient_ns)) {
+    return world_.blame("no request is under way, and a local range cannot retire");
+  }
+  consumer.renew(local);
 }
 
 void Simulation::at_rest() {
@@ -173,6 +209,7 @@ void Simulation::close(Process& process) {
                              [&](Deadline deadline) { return process.engine->close(deadline); });
   if (!closed) {
     world_.blame("an engine cannot close: " + closed.error().message);
+    all_closed_ = false;
     return;
   }
   const std::string left =
@@ -214,8 +251,13 @@ void Simulation::end() {
 } // namespace
 
 Verdict run_plan(std::uint64_t seed, const Plan& plan, const RunOptions& options) {
-  Simulation simulation(seed, plan, options);
-  return simulation.run();
+  auto simulation = std::make_unique<Simulation>(seed, plan, options);
+  Verdict verdict = simulation->run();
+  if (!simulation->all_closed()) {
+    // An engine that cannot close cannot be destroyed either; the verdict matters more.
+    static_cast<void>(simulation.release());
+  }
+  return verdict;
 }
 
 Verdict run_seed(std::uint64_t seed, const RunOptions& options) {

@@ -17,8 +17,7 @@ constexpr std::uint64_t patient_ns = 60 * second;
 ErrorCode spoil(Operation& operation, const OperationModel& part, SeededRandom& random) {
   switch (random.below(5)) {
   case 0:
-    operation.length_bytes = std::max<std::uint64_t>(operation.length_bytes, 1);
-    operation.remote_offset = UINT64_MAX - random.below(operation.length_bytes);
+    operation.remote_offset = UINT64_MAX - random.below(operation.length_bytes + 1);
     return ErrorCode::out_of_range;
   case 1:
     operation.remote_offset = part.range->length() - operation.length_bytes + 1;
@@ -44,8 +43,9 @@ bool contains(const std::vector<ErrorCode>& codes, ErrorCode code) {
 // --- Choices
 // --------------------------------------------------------------------------------------
 
-Consumer& Workload::any_consumer() {
-  return *consumers_[world_.random().below(consumers_.size())];
+Consumer* Workload::any_consumer() {
+  Consumer& consumer = *consumers_[world_.random().below(consumers_.size())];
+  return consumer.up() ? &consumer : nullptr;
 }
 
 Consumer::Handle* Workload::any_handle(Consumer& consumer) {
@@ -76,31 +76,32 @@ void Workload::act() {
       consumer->poll_queues();
     }
   }
+  Consumer* consumer = any_consumer();
   const std::uint64_t choice = random.below(100);
   if (choice < 8 && plan_.cancels) {
-    return cancel_something();
-  }
-  if (choice >= 8 && choice < 12 && plan_.drops) {
-    return drop_something();
-  }
-  if (choice >= 12 && choice < 18) {
-    return wait_for_something();
-  }
-  if (choice >= 18 && choice < 22) {
-    return ask_something();
-  }
-  if (choice >= 22 && choice < 28 && plan_.recalls) {
-    return recall_something();
-  }
-  if (choice >= 28 && choice < 33 && plan_.handles_come_and_go) {
-    return open_or_close();
-  }
-  if (choice == 33 && plan_.leaves && publisher_.up()) {
+    cancel_something();
+  } else if (choice >= 8 && choice < 12 && plan_.drops) {
+    drop_something();
+  } else if (choice >= 12 && choice < 18) {
+    wait_for_something();
+  } else if (choice >= 22 && choice < 28 && plan_.recalls) {
+    recall_something();
+  } else if (choice == 33 && plan_.leaves && publisher_.up()) {
     publisher_.leave();
     publisher_.start();
-    return;
+  } else if (consumer == nullptr) {
+    // Its user is dead for the moment.
+  } else if (choice >= 18 && choice < 22) {
+    ask_something(*consumer);
+  } else if (choice >= 28 && choice < 33 && plan_.handles_come_and_go) {
+    open_or_close(*consumer);
+  } else if (choice == 34) {
+    consumer->use_up_registrations();
+  } else if (choice >= 35 && choice < 37) {
+    retire_local(*consumer);
+  } else {
+    submit_something(*consumer);
   }
-  submit_something();
 }
 
 // --- Batches
@@ -255,8 +256,7 @@ Workload::Answers Workload::expect(Consumer& consumer, Consumer::Handle& handle,
   return answers;
 }
 
-void Workload::submit_something() {
-  Consumer& consumer = any_consumer();
+void Workload::submit_something(Consumer& consumer) {
   Consumer::Handle* handle = any_handle(consumer);
   if (handle == nullptr) {
     return open_something(consumer);
@@ -341,28 +341,45 @@ void Workload::wait_for_something() {
   const bool for_drain = world_.random().one_in(2);
   const std::uint64_t limit_ns = world_.random().below(10 * ms);
   world_.trace().note("wait", {{"request", request->number}, {"drain", for_drain}});
+  const std::uint64_t begin_ns = world_.now_ns();
   request->pinned = true;
   const Report report = world_.block(process, limit_ns, [&](Deadline deadline) {
     return for_drain ? request->request->wait_drained(deadline) : request->request->wait(deadline);
   });
   request->pinned = false;
+  if (world_.now_ns() > begin_ns + limit_ns) {
+    world_.blame("a wait took longer than its deadline");
+  }
   const bool came =
       for_drain ? report.local_drain == LocalDrain::drained : report.outcome.has_value();
   world_.trace().note("waited", {{"came", came}});
   oracle_.look();
 }
 
-void Workload::ask_something() {
-  Consumer& consumer = any_consumer();
+void Workload::ask_something(Consumer& consumer) {
   Consumer::Handle* handle = any_handle(consumer);
   if (handle == nullptr) {
     return;
   }
-  if (auto known = consumer.look_up(*handle, patient_ns); !known) {
-    if (oracle_.calm()) {
-      world_.blame("describe failed, and nothing happened that could be why: " +
-                   known.error().message);
-    }
+  if (world_.random().one_in(2)) {
+    return ask_checksum(consumer, *handle);
+  }
+  const auto known = consumer.look_up(*handle, patient_ns);
+  if (!known && oracle_.calm()) {
+    world_.blame("describe failed, and nothing happened that could be why: " +
+                 known.error().message);
+  }
+}
+
+void Workload::ask_checksum(Consumer& consumer, Consumer::Handle& handle) {
+  SeededRandom& random = world_.random();
+  const Consumer::Known known = handle.known[random.below(handle.known.size())];
+  const std::uint64_t offset = random.below(known.range.length_bytes + 1);
+  const std::uint64_t length = random.below(known.range.length_bytes - offset + 1);
+  const auto answer = consumer.ask_checksum(handle, known, offset, length, patient_ns);
+  if (!answer && oracle_.calm()) {
+    world_.blame("checksum failed, and nothing happened that could be why: " +
+                 answer.error().message);
   }
 }
 
@@ -382,8 +399,23 @@ void Workload::recall_something() {
   }
 }
 
-void Workload::open_or_close() {
-  Consumer& consumer = any_consumer();
+void Workload::retire_local(Consumer& consumer) {
+  Consumer::Local& local = *consumer.locals()[world_.random().below(consumer.locals().size())];
+  const std::uint64_t limit_ns = world_.random().one_in(2) ? 0 : world_.random().below(10 * ms);
+  const bool done = consumer.retire(local, limit_ns);
+  oracle_.look();
+  if (!done && !oracle_.is_used(*local.model, true)) {
+    world_.blame("a local range is busy, and no request uses it");
+  }
+  if (done && oracle_.is_used(*local.model, false)) {
+    world_.blame("a local range has retired, and a request uses it");
+  }
+  if (done) {
+    consumer.renew(local);
+  }
+}
+
+void Workload::open_or_close(Consumer& consumer) {
   SeededRandom& random = world_.random();
   if (random.one_in(3)) {
     Consumer::Handle* handle = any_handle(consumer);
@@ -404,9 +436,15 @@ void Workload::open_something(Consumer& consumer) {
   }
   const auto lanes = static_cast<std::uint32_t>(1 + random.below(3));
   std::optional<Error> refused;
-  Consumer::Handle* handle = consumer.open(publisher_, reference, lanes, 200 * ms, &refused);
+  const std::uint64_t limit_ns = random.one_in(3) ? random.below(10 * ms) : 200 * ms;
+  const std::uint64_t begin_ns = world_.now_ns();
+  Consumer::Handle* handle = consumer.open(publisher_, reference, lanes, limit_ns, &refused);
+  if (world_.now_ns() > begin_ns + limit_ns) {
+    world_.blame("opening a source took longer than its timeout");
+  }
   if (handle == nullptr) {
-    if (oracle_.calm()) {
+    const bool hasty = refused->code == ErrorCode::timed_out && limit_ns <= 10 * ms;
+    if (oracle_.calm() && !hasty) {
       world_.blame("open failed, and nothing happened that could be why: " + refused->message);
     }
     return;

@@ -31,11 +31,11 @@ private:
     std::vector<ErrorCode> possible; ///< It may be refused for these.
   };
 
-  Consumer& any_consumer();
+  Consumer* any_consumer(); ///< Null if the one that was drawn is dead.
   Consumer::Handle* any_handle(Consumer& consumer);
   RequestModel* any_open_request();
 
-  void submit_something();
+  void submit_something(Consumer& consumer);
   std::vector<OperationModel> draw_batch(Consumer& consumer, Consumer::Handle& handle);
   std::optional<OperationModel> draw_operation(Consumer& consumer, Consumer::Handle& handle);
   std::uint64_t draw_length(std::uint64_t max);
@@ -51,9 +51,11 @@ private:
   void cancel_something();
   void drop_something();
   void wait_for_something();
-  void ask_something();
+  void ask_something(Consumer& consumer);
   void recall_something();
-  void open_or_close();
+  void retire_local(Consumer& consumer);
+  void ask_checksum(Consumer& consumer, Consumer::Handle& handle);
+  void open_or_close(Consumer& consumer);
   void open_something(Consumer& consumer);
 
   World& world_;

@@ -14,6 +14,7 @@ namespace {
 // Rounds at one moment in which something is due and nothing moves. An engine may need two to see
 // that a deadline has come.
 constexpr std::uint32_t standing_still_max = 64;
+constexpr std::uint32_t dying_turns_max = 64;
 
 } // namespace
 
@@ -47,9 +48,10 @@ Process& World::add_process(const std::string& host, EngineOptions options) {
 void World::start(Process& process) {
   WHERRY_ASSERT(!process.engine);
   process.network = std::make_shared<ProcessNetwork>(net_.attach(process.host));
-  process.worker = std::make_shared<SimWorker>(clock_, random_.next());
+  process.worker = std::make_shared<SimWorker>(clock_, random_.next(), process.worker_options);
   process.dying = false;
   process.stopped_until_ns = 0;
+  process.awake = true;
   Seams seams;
   // The world owns its parts and outlives every engine.
   seams.clock = std::shared_ptr<Clock>(std::shared_ptr<void>(), &clock_);
@@ -66,6 +68,7 @@ void World::kill(Process& process) {
   WHERRY_ASSERT(process.engine && !process.blocking);
   process.network->die();
   process.dying = true;
+  process.idle_turns = 0;
   if (auto closed = process.engine->close(Deadline::now()); !closed) {
     blame(fmt::format("a killed engine does not end: {}", closed.error().message));
   }
@@ -87,20 +90,28 @@ bool World::let_work() {
   const std::size_t first = count > 1 ? static_cast<std::size_t>(random_.below(count)) : 0;
   for (std::size_t i = 0; i < count; ++i) {
     Process& process = *processes_[(first + i) % count];
-    const bool runs = process.engine && !process.blocking && !process.dying &&
-                      process.stopped_until_ns <= now_ns();
-    if (runs) {
-      moved |= process.engine->progress();
+    if (has_reason_to_work(process)) {
+      process.awake = process.engine->progress();
+      moved |= process.awake;
     }
   }
   return moved;
+}
+
+bool World::has_reason_to_work(Process& process) {
+  if (!process.engine || process.blocking || process.dying || process.stopped_until_ns > now_ns()) {
+    return false;
+  }
+  return process.awake || process.network->sim()->has_events() ||
+         process.worker->next_due_ns() <= now_ns() ||
+         EngineAccess::earliest_deadline_ns(*process.engine) <= now_ns();
 }
 
 std::uint64_t World::next_ns() {
   std::uint64_t next = net_.next_timer_ns();
   if (blocked_until_ns_ != never_ns) {
     // A call whose time is up may still give others a little: only the engine knows how long.
-    next = std::min(next, std::max(blocked_until_ns_, now_ns() + 1 * ms));
+    next = std::min(next, blocked_until_ns_ > now_ns() ? blocked_until_ns_ : now_ns() + 1 * ms);
   }
   if (!timers_.empty()) {
     next = std::min(next, timers_.begin()->first);
@@ -176,8 +187,8 @@ void World::idle(Process& process) {
     // Nothing but its own calls into files happens while a process dies.
     if (process.worker->outstanding() > 0) {
       process.worker->hurry();
-    } else {
-      net_.advance_to(now_ns() + 1 * ms);
+    } else if (++process.idle_turns > dying_turns_max) {
+      net_.advance_to(now_ns() + 1 * ms); // so that the call ends, and the world can say so
     }
     return;
   }
@@ -194,6 +205,9 @@ void World::run_until(std::uint64_t ns) {
 }
 
 bool World::run_until(std::uint64_t limit_ns, const std::function<bool()>& done) {
+  for (const auto& process : processes_) {
+    process->awake = true; // its user may have done something before
+  }
   const std::uint64_t until_ns = add_ns(now_ns(), limit_ns);
   // Time must not run over the end.
   bool over = false;

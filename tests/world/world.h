@@ -1,9 +1,11 @@
 // The simulated world: processes with an engine each, the network between them, their files, and
 // the one clock. Everything runs in one thread and repeats from one seed.
 //
-// A step lets every engine work once; when nobody had anything to do, time goes on to what happens
-// next. Blocking calls step the world from within (EngineOptions::on_idle), all but their own
-// engine.
+// A step lets every engine work once that has a reason to: an event, a deadline, a job that is
+// done, or a turn before that moved something. An engine that needs another turn and does not say
+// so is left asleep, as its thread would be. When nobody had anything to do, time goes on to what
+// happens next. Blocking calls step the world from within (EngineOptions::on_idle), all but their
+// own engine.
 #pragma once
 
 #include "base/random.h"
@@ -36,11 +38,14 @@ inline constexpr std::uint64_t second = 1'000'000'000;
 struct Process {
   std::string host;
   EngineOptions options;
+  SimWorkerOptions worker_options;
   std::shared_ptr<ProcessNetwork> network;
   std::shared_ptr<SimWorker> worker;
   std::optional<TransferEngine> engine;
   bool blocking = false; ///< A blocking call of its user is under way.
   bool dying = false;
+  std::uint32_t idle_turns = 0;       ///< While dying.
+  bool awake = true;                  ///< Its last turn moved something, or its user did something.
   std::uint64_t stopped_until_ns = 0; ///< Gets no processor before that.
 };
 
@@ -83,6 +88,7 @@ public:
     blocked_until_ns_ = deadline_ns;
     auto result = call(deadline(deadline_ns));
     process.blocking = false;
+    process.awake = true;
     blocked_until_ns_ = never_ns;
     return result;
   }
@@ -104,6 +110,7 @@ public:
 private:
   void idle(Process& process);
   bool let_work();
+  bool has_reason_to_work(Process& process);
   bool go_on();
   std::uint64_t next_ns();
   std::string what_is_due();

@@ -403,8 +403,17 @@ void ConsumerLane::cancel_slot(std::uint32_t index, std::uint64_t now_ns) {
   }
 }
 
-bool ConsumerLane::peer_owes() const {
-  return free_.size() < slots_.size();
+bool ConsumerLane::peer_owes(bool files_work) const {
+  if (!files_work) {
+    return free_.size() < slots_.size();
+  }
+  return std::any_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
+    if (slot.slice.kind == OperationKind::read) {
+      return slot.used && slot.asked && !slot.last_word &&
+             slot.answered_bytes < slot.slice.length_bytes;
+    }
+    return slot.used && slot.sending_over && slot.answered_bytes < slot.sent_bytes;
+  });
 }
 
 void ConsumerLane::on_drained() {

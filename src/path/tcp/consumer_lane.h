@@ -64,7 +64,7 @@ private:
   bool control_due() const override { return !asks_.empty() || !cancels_.empty(); }
   void on_arrival(PayloadReceiver::Arrival& arrival) override;
   void on_item_ended(const PayloadSender::Ended& ended) override;
-  bool peer_owes() const override;
+  bool peer_owes(bool files_work) const override;
   void on_drained() override;
 
   std::uint64_t wire_id(std::uint32_t index) const {

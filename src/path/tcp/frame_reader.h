@@ -45,7 +45,7 @@ public:
 
 class FrameReader {
 public:
-  explicit FrameReader(std::size_t read_ahead_bytes = 16 * 1024);
+  explicit FrameReader(std::size_t read_ahead_bytes = 16UL * 1024);
 
   enum class Status : std::uint8_t {
     would_block, ///< The stream has nothing now.

@@ -34,6 +34,7 @@ bool Lane::progress_lane(std::uint64_t now_ns) {
   if (state_ == LinkState::drained) {
     return false;
   }
+  const LinkState before = state_;
   bool moved = false;
   if (state_ == LinkState::ready && read_some()) {
     moved = true;
@@ -59,7 +60,8 @@ bool Lane::progress_lane(std::uint64_t now_ns) {
   if (state_ == LinkState::closing) {
     settle_close();
   }
-  return moved;
+  // Whoever owns the lane has something to do, also when no byte has moved.
+  return moved || state_ != before;
 }
 
 bool Lane::read_some() {
@@ -136,15 +138,17 @@ void Lane::on_payload_end(bool checksum_ok) {
 }
 
 // Whether time without movement is the peer's doing: it does not take what we send, or stopped
-// inside a frame, or owes an answer. Waiting for our own files is not.
+// inside a frame, or owes an answer. Waiting for our own files is not; but while some slices do,
+// the peer may owe what others wait for.
 bool Lane::peer_must_move() const {
   if (!writer_.idle() && !writable_) {
     return true;
   }
-  if (reader_waits_ || receiver_.storing() > 0 || sender_.waiting_for_files()) {
+  if (reader_waits_) {
     return false;
   }
-  return reader_.mid_frame() || peer_owes();
+  const bool files_work = receiver_.storing() > 0 || sender_.waiting_for_files();
+  return reader_.mid_frame() || peer_owes(files_work);
 }
 
 void Lane::check_deadlines(std::uint64_t now_ns) {

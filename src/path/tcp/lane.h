@@ -68,8 +68,9 @@ protected:
   /// An extent has arrived, or an item has been sent; in order.
   virtual void on_arrival(PayloadReceiver::Arrival& arrival) = 0;
   virtual void on_item_ended(const PayloadSender::Ended& ended) = 0;
-  /// Whether the peer owes us something, so that its silence is a stall.
-  virtual bool peer_owes() const = 0;
+  /// Whether the peer owes us something, so that its silence is a stall. `files_work`: some of what
+  /// is out may wait for our own files instead.
+  virtual bool peer_owes(bool files_work) const = 0;
   /// The stream is gone and nothing touches local bytes any more.
   virtual void on_drained() = 0;
   /// Room to take more from the peer (an owner whose answers are not read takes no more).

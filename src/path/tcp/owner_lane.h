@@ -43,7 +43,7 @@ private:
   bool control_due() const override;
   void on_arrival(PayloadReceiver::Arrival& arrival) override;
   void on_item_ended(const PayloadSender::Ended& ended) override;
-  bool peer_owes() const override { return false; }
+  bool peer_owes(bool /*files_work*/) const override { return false; }
   bool may_read() const override;
   void on_drained() override;
   void answer(std::uint64_t slice, std::uint32_t bytes, ErrorCode code, int native_number);

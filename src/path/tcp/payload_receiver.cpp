@@ -6,7 +6,7 @@ namespace wherry {
 
 PayloadReceiver::PayloadReceiver(FileIo& files, StagingPool& staging, std::size_t arrivals_max)
     : files_(files), staging_(staging), arrivals_(arrivals_max) {
-  WHERRY_ASSERT(arrivals_max >= 2 * wire::frame_descriptors_max);
+  WHERRY_ASSERT(arrivals_max >= std::size_t{2} * wire::frame_descriptors_max);
 }
 
 PayloadReceiver::~PayloadReceiver() {
@@ -56,18 +56,18 @@ PayloadReceiver::Arrival& PayloadReceiver::land(const wire::PayloadExtent& exten
   arrival.corrupt = false;
   arrival.error.reset();
   arrival.local = local != nullptr ? *local : LocalBytes{};
-  arrival.state = Arrival::State::landing;
-  arrival.staged = 0;
-  arrival.staged_at = nullptr;
+  arrival.state_ = Arrival::State::landing;
+  arrival.staged_ = 0;
+  arrival.staged_at_ = nullptr;
   ++landing_;
   target = {arrival.local.memory, extent.length_bytes};
   if (arrival.local.file != nullptr) {
     WHERRY_ASSERT(current_ != 0);
     Staged& staged = staged_[current_ - 1];
     WHERRY_ASSERT(staged.used + extent.length_bytes <= staging_.buffer_bytes());
-    arrival.staged = current_;
-    arrival.staged_at = staged.buffer + staged.used;
-    target.at = arrival.staged_at;
+    arrival.staged_ = current_;
+    arrival.staged_at_ = staged.buffer + staged.used;
+    target.at = arrival.staged_at_;
     staged.used += extent.length_bytes;
     ++staged.references;
   }
@@ -80,7 +80,7 @@ void PayloadReceiver::on_payload_end(bool checksum_ok) {
     Arrival& arrival = arrivals_[i];
     arrival.corrupt = !checksum_ok;
     if (arrival.local.file != nullptr && checksum_ok && !arrival.dropped) {
-      arrival.state = Arrival::State::to_store;
+      arrival.state_ = Arrival::State::to_store;
       ++to_store_;
     } else {
       settle(arrival);
@@ -101,20 +101,20 @@ void PayloadReceiver::on_payload_end(bool checksum_ok) {
 void PayloadReceiver::pump() {
   for (std::size_t i = 0; to_store_ > 0 && i < arrivals_.size(); ++i) {
     Arrival& arrival = arrivals_[i];
-    if (arrival.state != Arrival::State::to_store) {
+    if (arrival.state_ != Arrival::State::to_store) {
       continue;
     }
-    arrival.transfer = FileTransfer{};
-    arrival.transfer.owner = this;
-    arrival.transfer.file = arrival.local.file;
-    arrival.transfer.offset = arrival.local.offset;
-    arrival.transfer.bytes = arrival.staged_at;
-    arrival.transfer.length_bytes = arrival.length_bytes;
-    arrival.transfer.write = true;
-    if (!files_.start(arrival.transfer)) {
+    arrival.transfer_ = FileTransfer{};
+    arrival.transfer_.owner = this;
+    arrival.transfer_.file = arrival.local.file;
+    arrival.transfer_.offset = arrival.local.offset;
+    arrival.transfer_.bytes = arrival.staged_at_;
+    arrival.transfer_.length_bytes = arrival.length_bytes;
+    arrival.transfer_.write = true;
+    if (!files_.start(arrival.transfer_)) {
       return;
     }
-    arrival.state = Arrival::State::storing;
+    arrival.state_ = Arrival::State::storing;
     --to_store_;
     ++storing_;
   }
@@ -123,7 +123,7 @@ void PayloadReceiver::pump() {
 void PayloadReceiver::on_transfer(FileTransfer& transfer) {
   for (std::size_t i = 0; i < arrivals_.size(); ++i) {
     Arrival& arrival = arrivals_[i];
-    if (&arrival.transfer != &transfer || arrival.state != Arrival::State::storing) {
+    if (&arrival.transfer_ != &transfer || arrival.state_ != Arrival::State::storing) {
       continue;
     }
     --storing_;
@@ -137,16 +137,16 @@ void PayloadReceiver::on_transfer(FileTransfer& transfer) {
 }
 
 void PayloadReceiver::settle(Arrival& arrival) {
-  arrival.state = Arrival::State::done;
+  arrival.state_ = Arrival::State::done;
   unstage(arrival);
 }
 
 void PayloadReceiver::unstage(Arrival& arrival) {
-  if (arrival.staged == 0) {
+  if (arrival.staged_ == 0) {
     return;
   }
-  Staged& staged = staged_[arrival.staged - 1];
-  arrival.staged = 0;
+  Staged& staged = staged_[arrival.staged_ - 1];
+  arrival.staged_ = 0;
   if (--staged.references > 0) {
     return;
   }
@@ -161,12 +161,12 @@ void PayloadReceiver::drop(std::uint64_t slice, FrameReader& reader) {
     if (arrival.slice != slice) {
       continue;
     }
-    if (arrival.state == Arrival::State::landing) {
+    if (arrival.state_ == Arrival::State::landing) {
       arrival.dropped = true;
       if (arrival.local.memory != nullptr) {
         reader.discard(i - first_landing);
       }
-    } else if (arrival.state == Arrival::State::to_store) {
+    } else if (arrival.state_ == Arrival::State::to_store) {
       arrival.dropped = true;
       --to_store_;
       settle(arrival);
@@ -178,10 +178,10 @@ void PayloadReceiver::abandon() {
   const std::size_t first = arrivals_.size() - landing_;
   for (std::size_t i = 0; i < arrivals_.size(); ++i) {
     Arrival& arrival = arrivals_[i];
-    if (i < first && arrival.state != Arrival::State::to_store) {
+    if (i < first && arrival.state_ != Arrival::State::to_store) {
       continue;
     }
-    if (arrival.state == Arrival::State::to_store) {
+    if (arrival.state_ == Arrival::State::to_store) {
       --to_store_;
     }
     arrival.dropped = true;
@@ -202,7 +202,7 @@ void PayloadReceiver::abandon() {
 
 bool PayloadReceiver::storing(std::uint64_t slice) const {
   for (std::size_t i = 0; i < arrivals_.size(); ++i) {
-    if (arrivals_[i].slice == slice && arrivals_[i].state == Arrival::State::storing) {
+    if (arrivals_[i].slice == slice && arrivals_[i].state_ == Arrival::State::storing) {
       return true;
     }
   }
@@ -219,7 +219,7 @@ bool PayloadReceiver::has(std::uint64_t slice, std::size_t skip) const {
 }
 
 PayloadReceiver::Arrival* PayloadReceiver::front() {
-  if (arrivals_.empty() || arrivals_.front().state != Arrival::State::done) {
+  if (arrivals_.empty() || arrivals_.front().state_ != Arrival::State::done) {
     return nullptr;
   }
   return &arrivals_.front();

@@ -35,10 +35,10 @@ public:
   private:
     friend class PayloadReceiver;
     enum class State : std::uint8_t { landing, to_store, storing, done };
-    State state = State::landing;
-    std::size_t staged = 0; // Index + 1 of its staged segment.
-    std::byte* staged_at = nullptr;
-    FileTransfer transfer;
+    State state_ = State::landing;
+    std::size_t staged_ = 0; // Index + 1 of its staged segment.
+    std::byte* staged_at_ = nullptr;
+    FileTransfer transfer_;
   };
 
   PayloadReceiver(FileIo& files, StagingPool& staging, std::size_t arrivals_max);

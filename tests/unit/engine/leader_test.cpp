@@ -245,6 +245,7 @@ TEST(Leader, R42_racing_threads_lose_neither_the_lead_nor_a_wait) {
     engine.leader.tell_followers();
   };
   std::vector<std::thread> all;
+  all.reserve(threads);
   for (std::size_t t = 0; t < threads; ++t) {
     all.emplace_back([&, t] {
       for (int i = 0; i < rounds; ++i) {

@@ -34,6 +34,7 @@ std::vector<std::uint64_t> take(QueueState& queue, std::size_t count) {
   std::vector<CompletionEntry> out(count);
   out.resize(queue.poll(out));
   std::vector<std::uint64_t> taken;
+  taken.reserve(out.size());
   for (const CompletionEntry& one : out) {
     taken.push_back(one.user_data);
   }

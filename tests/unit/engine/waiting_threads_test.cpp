@@ -60,6 +60,7 @@ TEST(WaitingThreads, R31_a_request_ends_for_its_thread_though_another_one_leads)
 TEST(WaitingThreads, R31_many_threads_wait_on_one_engine) {
   TwoEngines two;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (std::size_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 50; ++i) {

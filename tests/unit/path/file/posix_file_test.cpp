@@ -117,7 +117,7 @@ private:
   std::uint64_t inodes_ = 0;
 };
 
-std::unique_ptr<PosixFile> opened(FileCache& cache, PosixFileSpec spec) {
+std::unique_ptr<PosixFile> opened(FileCache& cache, const PosixFileSpec& spec) {
   auto result = open_posix_file(cache, spec);
   EXPECT_TRUE(result) << (result ? "" : result.error().message);
   return result ? std::move(result->file) : nullptr;
@@ -134,10 +134,10 @@ Bytes read(PosixFile& file, std::uint64_t offset, std::size_t length) {
 // --------------------------------------------------------------------------------------
 
 struct SpecRow {
-  const char* name;
+  const char* name = nullptr;
   PosixFileSpec spec;
-  ErrorCode code; ///< 0: good.
-  std::uint64_t length;
+  ErrorCode code{}; ///< 0: good.
+  std::uint64_t length = 0;
 };
 
 TEST(PosixFile, R17_only_ranges_inside_regular_files_are_registered) {
@@ -280,6 +280,14 @@ TEST(PosixFile, R23_changes_are_noticed_before_an_operation_and_after_it) {
   }
 }
 
+TEST(PosixFile, R23_a_file_that_never_had_a_name_needs_none) {
+  PlainFiles files;
+  FileCache cache(files, 4);
+  files.make("memfd", "0123456789").stat.unlinked = true;
+  auto file = opened(cache, {"memfd", true, 0, {}});
+  EXPECT_EQ(read(*file, 0, 2), text("01"));
+}
+
 TEST(PosixFile, R23_a_writable_range_is_not_upset_by_its_own_writes) {
   PlainFiles files;
   FileCache cache(files, 4);
@@ -361,6 +369,7 @@ TEST(FileCache, R43_threads_share_open_files_and_close_each_once) {
     all.push_back(opened(cache, {std::to_string(i), false, 0, {}}));
   }
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (unsigned t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       Bytes bytes(5);
@@ -461,6 +470,7 @@ TEST(PosixFileIo, R43_no_room_is_an_answer) {
     Ends ends;
     Bytes in(1);
     std::vector<FileTransfer> transfers;
+    transfers.reserve(3);
     for (int i = 0; i < 3; ++i) {
       transfers.push_back(transfer_of(ends, *file, in, 0, false));
     }

@@ -158,6 +158,7 @@ Bytes segment(const std::vector<std::uint32_t>& lengths, Bytes& payload, bool ch
   FrameWriter writer;
   ChunkStream stream;
   std::vector<wire::PayloadExtent> extents;
+  extents.reserve(lengths.size());
   for (const std::uint32_t length : lengths) {
     extents.push_back({extents.size() + 1, 0, 0, length, true});
   }
@@ -209,6 +210,27 @@ TEST(FrameReader, R36_extents_that_nobody_wants_touch_no_byte) {
       EXPECT_EQ(third, Bytes(payload.begin() + 120'000, payload.end()));
       EXPECT_TRUE(sink.ends[0]) << "dropped bytes are part of the checksum";
     }
+  }
+}
+
+// Operations may overlap: the later extent wins, and nothing looks corrupt for that.
+TEST(FrameReader, R36_extents_that_overlap_in_memory_are_not_taken_for_corrupt_ones) {
+  Bytes payload = pattern(30'000, 12);
+  for (const std::size_t chunk : {1UL, 700UL, 12'000UL, SIZE_MAX}) {
+    ChunkStream stream;
+    stream.bytes = segment({10'000, 10'000, 10'000}, payload, true);
+    stream.chunk = chunk;
+    FrameReader reader;
+    Bytes memory(15'000);
+    TargetSink sink;
+    sink.targets = {
+        {memory.data(), 10'000}, {memory.data() + 5'000, 10'000}, {memory.data(), 10'000}};
+    while (sink.ends.empty()) {
+      ASSERT_NE(reader.progress(stream, sink, 1 << 20), FrameReader::Status::end);
+    }
+    EXPECT_TRUE(sink.ends[0]) << chunk;
+    EXPECT_TRUE(std::equal(memory.begin(), memory.begin() + 10'000, payload.begin() + 20'000));
+    EXPECT_TRUE(std::equal(memory.begin() + 10'000, memory.end(), payload.begin() + 15'000));
   }
 }
 
@@ -334,7 +356,7 @@ TEST(FrameReader, R42_bad_headers_end_the_stream) {
 TEST(FrameReader,
      R42_every_flipped_bit_of_headers_and_descriptors_ends_the_stream_or_waits_for_more) {
   const Bytes bytes = small_stream();
-  for (std::size_t bit = 0; bit < 8 * (40 + 32 + 64); ++bit) {
+  for (std::size_t bit = 0; bit < 8UL * (40 + 32 + 64); ++bit) {
     ChunkStream stream;
     stream.bytes = bytes;
     stream.bytes[bit / 8] ^= static_cast<std::byte>(1 << (bit % 8));

@@ -470,7 +470,7 @@ public:
       }
     }
   }
-  void collect() {
+  void collect() const {
     std::array<Completion, 16> out;
     while (const std::size_t count = consumer->poll(out)) {
       for (std::size_t i = 0; i < count; ++i) {

@@ -23,9 +23,9 @@ struct Transfer {
   static constexpr std::uint64_t range = 3;
   static constexpr std::uint64_t request = 77;
 
-  Transfer(std::uint64_t seed, OperationKind kind_, Place place_, std::uint32_t length_,
+  Transfer(std::uint64_t seed, OperationKind of_kind, Place at, std::uint32_t length_bytes,
            const WorldOptions& options = {})
-      : pair(seed, options), kind(kind_), place(place_), length(length_),
+      : pair(seed, options), kind(of_kind), place(at), length(length_bytes),
         local_before(pattern(length, seed + 1)), remote_before(pattern(length + 64, seed + 2)) {
     local.content = local_before;
     if (place.remote_file) {
@@ -63,7 +63,7 @@ struct Transfer {
     std::fill(local.content.begin(), local.content.end(), poison);
   }
 
-  void cancel() { pair.consumer->request_cancel(request, pair.world.now_ns); }
+  void cancel() const { pair.consumer->request_cancel(request, pair.world.now_ns); }
   /// The connection ends for both.
   void hang_up() {
     Error why;

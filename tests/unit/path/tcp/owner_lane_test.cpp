@@ -300,6 +300,7 @@ TEST(OwnerLane, R43_answers_that_nobody_reads_are_bounded) {
   std::size_t sent = 0;
   for (; sent < 100; ++sent) {
     std::vector<wire::PayloadExtent> extents;
+    extents.reserve(256);
     for (std::uint64_t i = 0; i < 256; ++i) {
       extents.push_back({sent * 256 + i, memory_range, i, 1, true});
     }

@@ -6,6 +6,7 @@ namespace wherry::testing {
 namespace {
 
 constexpr std::uint32_t segment = wire::segment_bytes_max;
+constexpr std::size_t three_segments = std::size_t{3} * segment;
 
 struct Sending {
   explicit Sending(std::uint64_t seed = 1, std::size_t buffers = 8, std::size_t file_room = 4,
@@ -13,7 +14,7 @@ struct Sending {
       : random(seed), files(random, file_room), staging(segment, buffers),
         stream(nothing, channel, random, 0), sender(files, staging, items_max) {
     channel.capacity = 0;
-    file.content = pattern(3 * segment, 2);
+    file.content = pattern(three_segments, 2);
   }
   ~Sending() {
     if (!gone) {
@@ -110,7 +111,7 @@ struct Sending {
   MemoryStream stream;
   FrameWriter writer;
   PayloadSender sender;
-  Bytes memory = pattern(3 * segment, 1);
+  Bytes memory = pattern(three_segments, 1);
   TestFile file;
   bool gone = false; ///< stop_all() was called: once in a sender's life.
 };
@@ -234,7 +235,7 @@ TEST(PayloadSender, R28_a_load_that_fails_ends_its_item_only_with_the_errno) {
   for (int good = 0; good < 3; ++good) {
     Sending s;
     TestFile broken;
-    broken.content = pattern(3 * segment, 7);
+    broken.content = pattern(three_segments, 7);
     broken.fail_after = good;
     PayloadSender::Item item;
     item.slice = 1001;
