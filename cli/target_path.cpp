@@ -115,8 +115,12 @@ std::vector<RefusedName> refused_names(std::span<const std::string_view> names) 
       sorted.push_back(i);
     }
   }
-  std::stable_sort(sorted.begin(), sorted.end(), [&](std::size_t left, std::size_t right) {
-    return path_less(names[left], names[right]);
+  // Names that are the same stay in their order.
+  std::sort(sorted.begin(), sorted.end(), [&](std::size_t left, std::size_t right) {
+    if (path_less(names[left], names[right])) {
+      return true;
+    }
+    return left < right && !path_less(names[right], names[left]);
   });
   for (std::size_t at = 0; at < sorted.size(); ++at) {
     if (auto reason = collision(names, sorted, at)) {

@@ -140,10 +140,12 @@ void Faults::fail_file() {
   constexpr SimFileCall calls[] = {SimFileCall::open, SimFileCall::stat, SimFileCall::read,
                                    SimFileCall::write};
   constexpr int errors[] = {EIO, ENOSPC, EMFILE, ESTALE};
+  // One draw a line: the order of arguments is the compiler's.
   const std::size_t call = world_.random().below(std::size(calls));
+  const int error = errors[world_.random().below(std::size(errors))];
+  const auto skip = static_cast<std::uint32_t>(world_.random().below(4));
   broke("file error", call);
-  world_.files().fail_next(calls[call], errors[world_.random().below(std::size(errors))],
-                           static_cast<std::uint32_t>(world_.random().below(4)));
+  world_.files().fail_next(calls[call], error, skip);
 }
 
 void Faults::change_file() {

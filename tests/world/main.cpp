@@ -27,7 +27,7 @@ struct Arguments {
 };
 
 constexpr const char* usage =
-    "usage: world [--seed N [--verbose]] [--first N] [--seeds N] [--seconds S] [--canary[=LIE]]\n"
+    "usage: world [--seed N [--verbose]] [--first N] [--seeds N] [--seconds S] [--canary LIE]\n"
     "  --seed N      replays one seed; --verbose prints what happened\n"
     "  --first N     the first of --seeds seeds (1000 from 1 on)\n"
     "  --seconds S   starts no seed after that time\n"
@@ -73,7 +73,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
       return std::nullopt;
     }
     if (option == "--seed") {
-      arguments.seed = *number;
+      arguments.seed = number;
     } else if (option == "--first") {
       arguments.first = *number;
     } else if (option == "--seeds") {

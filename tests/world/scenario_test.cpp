@@ -203,7 +203,7 @@ TEST(Scenario, R36_reading_own_files_does_not_keep_a_silent_peer_alive) {
     part.local = file->model;
     part.operation.local_range = file->registration->id();
     part.operation.local_offset = *file->model->lend(10, stage.world.random());
-    std::array<std::byte, 10> bytes;
+    std::array<std::byte, 10> bytes{};
     fill_pattern(part.writer, 0, bytes);
     file->model->put(part.operation.local_offset, bytes);
     stage.submit({.allow_unsettled = true}, std::move(part));

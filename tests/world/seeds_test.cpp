@@ -1,4 +1,4 @@
-// Runs of whole seeds: that they repeat, that the oracle is awake, and those that once failed.
+// Runs of whole seeds: that they repeat, and that the oracle is awake.
 #include "world/simulation.h"
 
 #include <gtest/gtest.h>
@@ -46,14 +46,6 @@ TEST(Canary, R29_an_effect_settled_too_early_is_found) {
 }
 TEST(Canary, R31_an_outcome_that_changes_is_found) {
   expect_found(Lie::changed_outcome, 50);
-}
-
-// What each of them showed stands in scenario_test.cpp; as seeds they go on to show more.
-TEST(Seeds, seeds_that_once_failed_pass) {
-  for (const std::uint64_t seed : {2U, 21U, 44U, 526U, 815U, 1056U, 5333U, 7034U}) {
-    const Verdict verdict = run_seed(seed);
-    EXPECT_FALSE(verdict.wrong) << "seed " << seed << ": " << verdict.wrong.value_or("");
-  }
 }
 
 } // namespace

@@ -293,6 +293,7 @@ void Workload::submit_wrong(Consumer& consumer, Consumer::Handle& handle,
   const auto held = {std::string_view("leases"), std::string_view("requests_outstanding"),
                      std::string_view("operations_outstanding")};
   std::vector<Operation> operations;
+  operations.reserve(parts.size());
   for (const OperationModel& part : parts) {
     operations.push_back(part.operation);
   }
