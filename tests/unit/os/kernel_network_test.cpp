@@ -4,6 +4,7 @@
 // limit that only a failure reaches.
 #include "os/network.h"
 #include "os/socket_address.h"
+#include "support/allocations.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -23,42 +24,10 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <new>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
-
-// Counted, to prove that the hot calls allocate nothing. Sanitizers bring operators of their own.
-#if defined(__has_feature)
-#define WHERRY_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define WHERRY_SANITIZED 1
-#else
-#define WHERRY_SANITIZED 0
-#endif
-
-#if !WHERRY_SANITIZED
-namespace {
-
-std::atomic<std::uint64_t> allocations = 0;
-
-} // namespace
-
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size)) {
-    return memory;
-  }
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t /*size*/) noexcept {
-  std::free(memory);
-}
-#endif
 
 namespace wherry {
 namespace {
@@ -541,16 +510,14 @@ TEST_F(KernelNetworkTest,
 }
 
 TEST_F(KernelNetworkTest, the_hot_calls_allocate_nothing) {
-#if WHERRY_SANITIZED
-  GTEST_SKIP() << "sanitizers allocate as they like";
-#else
+  WHERRY_SKIP_WITHOUT_ALLOCATIONS();
   connect_pair();
   std::array<char, 256> out{};
   std::array<char, 256> in{};
   std::array<NetworkEvent, 16> events;
   const std::array<iovec, 2> from = {iovec{out.data(), 100}, iovec{out.data() + 100, 156}};
   const std::array<iovec, 2> into = {iovec{in.data(), 10}, iovec{in.data() + 10, 246}};
-  const std::uint64_t before = allocations;
+  const std::uint64_t before = test::allocation_count();
   for (int i = 0; i < 100; ++i) {
     ASSERT_EQ(network_->writev(client_, from).bytes, 256U);
     std::size_t got = 0;
@@ -560,8 +527,7 @@ TEST_F(KernelNetworkTest, the_hot_calls_allocate_nothing) {
       got += result.bytes;
     }
   }
-  EXPECT_EQ(allocations, before);
-#endif
+  EXPECT_EQ(test::allocation_count(), before);
 }
 
 TEST_F(KernelNetworkTest, nothing_to_read_into_is_a_mistake_of_ours) {

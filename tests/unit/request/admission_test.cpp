@@ -3,7 +3,7 @@
 // costs.
 #include "base/random.h"
 #include "request/admission.h"
-#include "unit/request/allocations.h"
+#include "support/allocations.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

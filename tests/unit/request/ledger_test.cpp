@@ -1,7 +1,7 @@
 // The ledger by example: the edges of each rule, in numbers that can be followed by hand. What
 // holds for all orders and ends is proven in ledger_model_test.cpp.
 #include "request/ledger.h"
-#include "unit/request/allocations.h"
+#include "support/allocations.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

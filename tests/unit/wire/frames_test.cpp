@@ -4,6 +4,7 @@
 // Method: build a frame, change one thing, seal it again where the check under test lies behind the
 // checksum, and look at the refusal.
 #include "base/crc32c.h"
+#include "support/allocations.h"
 #include "support/hex_bytes.h"
 #include "wire/bytes.h"
 #include "wire/frames.h"
@@ -11,31 +12,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
-#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
-
-namespace {
-std::size_t allocations = 0;
-} // namespace
-
-// Counted, for R42_decoding_allocates_nothing.
-void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (void* memory = std::malloc(bytes)) {
-    return memory;
-  }
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
 
 namespace wherry::wire {
 namespace {
@@ -343,19 +323,20 @@ TEST(Frames, R42_lengths_that_sum_up_beyond_32_bits_are_refused) {
 }
 
 TEST(Frames, R42_decoding_allocates_nothing) {
+  WHERRY_SKIP_WITHOUT_ALLOCATIONS();
   std::vector<Bytes> frames = a_frame_of_each_type();
   frames.push_back(frame_of<ReadDescriptor>({.type = FrameType::read},
                                             std::vector(256, ReadDescriptor{1, 2, 3, 4})));
-  const std::size_t before = allocations;
+  const std::uint64_t before = test::allocation_count();
   bool good = true;
   for (const Bytes& frame : frames) {
     good = decode(frame).has_value() && good;
   }
-  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(test::allocation_count(), before);
   EXPECT_TRUE(good);
   // The counter sees what a refusal allocates.
   EXPECT_FALSE(decode(Bytes(64)));
-  EXPECT_GT(allocations, before + 1);
+  EXPECT_GT(test::allocation_count(), before + 1);
 }
 
 LaneJoin some_join() {

@@ -1,6 +1,8 @@
 // Counts and refuses allocations of the calling thread. One operator new serves the whole program
-// (allocations_test.cpp), which is why this is of the tests only.
+// (allocations.cpp), which is why this is of the tests only.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <cstdint>
 
